@@ -73,14 +73,9 @@ DARK, LIGHT = "--blink-settings=preferredColorScheme=0", "--blink-settings=prefe
 def document(address: str, profile: Path, *options: str) -> str:
     """The page at an address as HTML, after its scripts have run."""
     command = [
-        CHROMIUM,
-        *_QUIET,
-        *options,
-        f"--user-data-dir={profile}",
-        "--virtual-time-budget=20000",
-        "--dump-dom",
-        address,
-    ]
+        CHROMIUM, *_QUIET, *options, f"--user-data-dir={profile}", "--virtual-time-budget=20000",
+        "--dump-dom", address,
+    ]  # fmt: skip
     return subprocess.run(command, capture_output=True, text=True, timeout=300).stdout
 
 

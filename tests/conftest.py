@@ -1,9 +1,11 @@
 """What all tests share: one BLAS thread, two processes, the cases that run by default, and fixtures."""
 
+import gc
 import os
 import signal
 
 import pytest
+from _pytest.doctest import DoctestModule
 from threadpoolctl import threadpool_limits
 
 from mtldsl.utils.interrupts import TimeIsUp
@@ -25,20 +27,21 @@ def every_case(request):
     return request.config.option.markexpr == ""
 
 
+def local_cluster(**options):
+    """A cluster on this machine, of two threads that are reached by sockets, but for what the options say."""
+    distributed = pytest.importorskip("distributed", reason="pip install -e .[dask]")
+    given = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "memory_limit": 0}
+    given |= {"host": "127.0.0.1", "protocol": "tcp://", "dashboard_address": "127.0.0.1:0"}
+    return distributed.LocalCluster(**given | options)
+
+
 @pytest.fixture(scope="module")
 def two_workers():
     """A cluster of two threads that are reached by sockets: rows and steps are pickled as on any cluster, and it starts in a moment.
 
     It lives as long as one file of tests, since a process with a thread of its own is not what tests that fork expect.
     """
-    distributed = pytest.importorskip("distributed", reason="pip install -e .[dask]")
-    options = {
-        "host": "127.0.0.1",
-        "protocol": "tcp://",
-        "dashboard_address": "127.0.0.1:0",
-        "memory_limit": 0,
-    }
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, **options) as cluster:
+    with local_cluster() as cluster:
         yield cluster
 
 
@@ -54,9 +57,7 @@ def client(two_workers):
 @pytest.fixture(scope="session")
 def two_processes():
     """A cluster of two processes, for tests that kill them or ask who they are; such a test has the mark `cluster`."""
-    distributed = pytest.importorskip("distributed", reason="pip install -e .[dask]")
-    options = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "memory_limit": "1GB"}
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, **options) as cluster:
+    with local_cluster(processes=True, memory_limit="1GB") as cluster:
         yield cluster
 
 
@@ -94,6 +95,24 @@ def command_line(capsys):
         return code, *capsys.readouterr()
 
     return call
+
+
+@pytest.fixture
+def load(tmp_path):
+    """text -> what is read of a problem file p.toml with it."""
+    from mtldsl.cli.problem_files.problem_file import load_problem
+
+    def from_text(text):
+        path = tmp_path / "p.toml"
+        path.write_text(text, encoding="utf-8")
+        return load_problem(path)
+
+    return from_text
+
+
+@pytest.fixture
+def a_hundred_columns(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
 
 
 def pytest_configure(config):
@@ -141,25 +160,24 @@ def pytest_collection_modifyitems(config, items):
     config.stash[COLLECTED] = list(items)
 
 
+def pytest_collection_finish():
+    """What was imported to collect lives as long as the process: a collection of garbage need not look through it each time,
+    nor come after every 700 objects."""
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file():
+    """Modules of tests have no doctests, and are looked through once."""
+    return [one for one in (yield) if not isinstance(one, DoctestModule)]
+
+
 def pytest_addoption(parser):
-    parser.addoption(
-        "--fuzz",
-        type=int,
-        default=30,
-        help="random models to solve in tests/fuzz (.ci/run: 150, nightly: 2000)",
-    )
-    parser.addoption(
-        "--fuzz-files",
-        type=int,
-        default=60,
-        help="problem files of strangers to read in tests/fuzz (.ci/run: 300, nightly: 5000)",
-    )
-    parser.addoption(
-        "--fuzz-bytes",
-        type=int,
-        default=40,
-        help="damaged files to read in tests/fuzz (.ci/run: 200, nightly: 2000)",
-    )
-    parser.addoption(
-        "--kills", type=int, default=2, help="kills of each kind in tests/faults (.ci/run: 10, nightly: 500)"
-    )
+    for name, default, counted in (
+        ("--fuzz", 30, "random models to solve in tests/fuzz (.ci/run: 150, nightly: 2000)"),
+        ("--fuzz-files", 60, "files of strangers to read in tests/fuzz (.ci/run: 300, nightly: 5000)"),
+        ("--fuzz-bytes", 40, "damaged files to read in tests/fuzz (.ci/run: 200, nightly: 2000)"),
+        ("--kills", 2, "kills of each kind in tests/faults (.ci/run: 10, nightly: 500)"),
+    ):
+        parser.addoption(name, type=int, default=default, help=counted)

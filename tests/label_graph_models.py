@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from itertools import combinations, product
-from pathlib import Path
 
 import numpy as np
-import pytest
 from scipy import sparse
 
 import mtldsl as mtl
-
-FIXTURES = Path(__file__).parents[2] / "shared" / "fixtures"
+from tests.known_optima import fixture
 
 #: Objectives of the fixtures: name -> (edges, penalty on V).
 KNOWN = {
@@ -34,10 +30,7 @@ CASES = [
 
 def known(name, key):
     """(problem, optimal objective to 2e-10) of a fixture."""
-    path = FIXTURES / f"{name}.json"
-    if not path.exists():
-        pytest.skip(f"{path} is absent")
-    read = json.loads(path.read_text())
+    read = fixture(name)
     tasks = mtl.Tasks.shared(np.array(read["X"]), 2.0 * np.array(read["Y"]) - 1.0)
     edges, penalty = KNOWN[key]
     edges = [tuple(edge) for edge in read["edges"]] if edges is None else edges

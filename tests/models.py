@@ -56,7 +56,7 @@ def separate(seed=0, labels="real", sizes=(12, 17, 9, 25), density=None):
     return mtl.Tasks.separate(inputs, targets)
 
 
-def of(tasks, **options):
+def with_weights(tasks, **options):
     """(tasks, Weights of them)"""
     return tasks, mtl.Weights(tasks, **options)
 
@@ -85,7 +85,7 @@ def dirty_model_block_sparse_plus_sparse_with_intercept():
 
 @model
 def logistic_group_sparse_low_rank_columns_on_the_simplex():
-    t, W = of(shared(3, labels="sign"))
+    t, W = with_weights(shared(3, labels="sign"))
     return mtl.minimize(
         mtl.logistic_loss(W, t) + 0.5 * mtl.l21_norm(W) + 0.5 * mtl.trace_norm(W),
         subject_to=[W >= 0, W.sum(axis=0) == 1],
@@ -94,7 +94,7 @@ def logistic_group_sparse_low_rank_columns_on_the_simplex():
 
 @model
 def sparse_group_lasso_nonnegative():
-    t, W = of(shared(4), intercept=True)
+    t, W = with_weights(shared(4), intercept=True)
     return mtl.minimize(
         mtl.squared_loss(W, t) + 1.0 * mtl.l1_norm(W) + 1.0 * mtl.l21_norm(W), subject_to=[W >= 0]
     )
@@ -102,25 +102,25 @@ def sparse_group_lasso_nonnegative():
 
 @model
 def hinge_low_rank_with_intercept_and_missing_labels():
-    t, W = of(shared(5, n=40, labels="sign", missing=0.25), intercept=True)
+    t, W = with_weights(shared(5, n=40, labels="sign", missing=0.25), intercept=True)
     return mtl.minimize(mtl.hinge_loss(W, t) + 1.0 * mtl.trace_norm(W) + 0.2 * mtl.ridge(W))
 
 
 @model
 def absolute_loss_total_variation_over_tasks():
-    t, W = of(separate(6))
+    t, W = with_weights(separate(6))
     return mtl.minimize(mtl.absolute_loss(W, t) + 1.0 * mtl.total_variation(W) + 0.5 * mtl.ridge(W))
 
 
 @model
 def quantile_loss_in_a_trace_norm_ball():
-    t, W = of(shared(7))
+    t, W = with_weights(shared(7))
     return mtl.minimize(mtl.quantile_loss(W, t, q=0.8), subject_to=[mtl.trace_norm(W) <= 1.5])
 
 
 @model
 def square_root_loss_low_rank():
-    t, W = of(separate(8))
+    t, W = with_weights(separate(8))
     return mtl.minimize(mtl.square_root_loss(W, t) + 0.8 * mtl.trace_norm(W))
 
 
@@ -133,7 +133,7 @@ def square_root_loss_group_sparse_plus_sparse():
 
 @model
 def huber_graph_laplacian_sparse():
-    t, W = of(shared(10, sample_weights=True), intercept=True)
+    t, W = with_weights(shared(10, sample_weights=True), intercept=True)
     path = np.diag([1.0, 2, 2, 1]) - np.diag(np.ones(3), 1) - np.diag(np.ones(3), -1)
     return mtl.minimize(
         mtl.huber_loss(W, t, delta=0.5) + 2.0 * mtl.graph_laplacian(W, path) + 0.8 * mtl.l1_norm(W)
@@ -142,31 +142,31 @@ def huber_graph_laplacian_sparse():
 
 @model
 def gamma_sorted_l1():
-    t, W = of(shared(23, labels="positive"), intercept=True)
+    t, W = with_weights(shared(23, labels="positive"), intercept=True)
     return mtl.minimize(mtl.gamma_loss(W, t) + 1.5 * mtl.sorted_l1_norm(W, q=0.3))
 
 
 @model
 def exponential_max_norm():
-    t, W = of(shared(24, labels="sign"))
+    t, W = with_weights(shared(24, labels="sign"))
     return mtl.minimize(mtl.exponential_loss(W, t) + 20.0 * mtl.max_norm(W))
 
 
 @model
 def poisson_group_sparse_ridge():
-    t, W = of(shared(11, labels="count"), intercept=True)
+    t, W = with_weights(shared(11, labels="count"), intercept=True)
     return mtl.minimize(mtl.poisson_loss(W, t) + 1.0 * mtl.l21_norm(W) + 0.1 * mtl.ridge(W))
 
 
 @model
 def squared_hinge_sparse_inputs_l1():
-    t, W = of(shared(12, n=60, labels="sign", density=0.4), intercept=True)
+    t, W = with_weights(shared(12, n=60, labels="sign", density=0.4), intercept=True)
     return mtl.minimize(mtl.squared_hinge_loss(W, t) + 0.7 * mtl.l1_norm(W))
 
 
 @model
 def sparse_separate_logistic_l12_and_bounds():
-    t, W = of(separate(13, labels="sign", sizes=(40, 30, 35, 50), density=0.5))
+    t, W = with_weights(separate(13, labels="sign", sizes=(40, 30, 35, 50), density=0.5))
     return mtl.minimize(
         mtl.logistic_loss(W, t, mean=True) + 0.05 * mtl.l12_norm(W), subject_to=[W >= -1, W <= 0.8]
     )
@@ -174,7 +174,7 @@ def sparse_separate_logistic_l12_and_bounds():
 
 @model
 def feature_groups_mean_regularizer():
-    t, W = of(separate(14), intercept=True)
+    t, W = with_weights(separate(14), intercept=True)
     return mtl.minimize(
         mtl.squared_loss(W, t)
         + 1.0 * mtl.group_norm(W, [[0, 1], [2, 3], [4, 5]])
@@ -184,21 +184,21 @@ def feature_groups_mean_regularizer():
 
 @model
 def l21_ball_and_linear_equality():
-    t, W = of(shared(15))
+    t, W = with_weights(shared(15))
     A = np.array([[1.0, -1, 0, 0, 0, 0]])
     return mtl.minimize(mtl.squared_loss(W, t, mean=True), subject_to=[mtl.l21_norm(W) <= 2.0, A @ W == 0])
 
 
 @model
 def differences_of_tasks_penalised_through_a_matrix():
-    t, W = of(shared(16))
+    t, W = with_weights(shared(16))
     B = np.array([[1.0, 0, 0], [-1, 1, 0], [0, -1, 1], [0, 0, -1]])
     return mtl.minimize(mtl.sum_of_squares(W, t) + 1.0 * mtl.l21_norm(W @ B) + 0.3 * mtl.ridge(W))
 
 
 @model
 def squared_trace_norm_and_frobenius_ball():
-    t, W = of(separate(17))
+    t, W = with_weights(separate(17))
     return mtl.minimize(
         mtl.sum_of_squares(W, t) + 0.6 * mtl.squared_trace_norm(W), subject_to=[mtl.frobenius_norm(W) <= 1.5]
     )
@@ -215,7 +215,7 @@ def two_losses_on_one_matrix():
 
 @model
 def some_rows_low_rank_others_sparse():
-    t, W = of(shared(19))
+    t, W = with_weights(shared(19))
     return mtl.minimize(
         mtl.huber_loss(W, t)
         + 1.0 * mtl.trace_norm(W[:3, :])
@@ -226,7 +226,7 @@ def some_rows_low_rank_others_sparse():
 
 @model
 def hinge_in_an_l1_ball_with_sum_zero_tasks():
-    t, W = of(shared(20, n=40, labels="sign"))
+    t, W = with_weights(shared(20, n=40, labels="sign"))
     return mtl.minimize(
         mtl.hinge_loss(W, t) + 0.05 * mtl.ridge(W), subject_to=[mtl.l1_norm(W) <= 3.0, W.sum(axis=1) == 0]
     )
@@ -234,7 +234,7 @@ def hinge_in_an_l1_ball_with_sum_zero_tasks():
 
 @model
 def logistic_in_balls_of_tasks_and_of_largest_entries():
-    t, W = of(shared(35, n=40, labels="sign"), intercept=True)
+    t, W = with_weights(shared(35, n=40, labels="sign"), intercept=True)
     return mtl.minimize(
         mtl.logistic_loss(W, t),
         subject_to=[
@@ -246,7 +246,7 @@ def logistic_in_balls_of_tasks_and_of_largest_entries():
 
 @model
 def sparse_in_a_ball_of_some_groups():
-    t, W = of(shared(36))
+    t, W = with_weights(shared(36))
     return mtl.minimize(
         mtl.squared_loss(W, t) + 0.5 * mtl.l1_norm(W), subject_to=[mtl.group_norm(W, [[0, 2], [1]]) <= 0.7]
     )
@@ -254,7 +254,7 @@ def sparse_in_a_ball_of_some_groups():
 
 @model
 def absolute_deviation_frobenius_elastic():
-    t, W = of(shared(21, missing=0.1, sample_weights=True), intercept=True)
+    t, W = with_weights(shared(21, missing=0.1, sample_weights=True), intercept=True)
     return mtl.minimize(
         mtl.absolute_loss(W, t, mean=True) + 0.3 * mtl.frobenius_norm(W) + 0.1 * mtl.l1_norm(W)
     )
@@ -262,7 +262,7 @@ def absolute_deviation_frobenius_elastic():
 
 @model
 def low_rank_offset_from_known_weights():
-    t, W = of(shared(22))
+    t, W = with_weights(shared(22))
     return mtl.minimize(
         mtl.squared_loss(W, t) + 2.0 * mtl.trace_norm(W - _weights(22)) + 0.5 * mtl.l12_norm(W)
     )
@@ -270,7 +270,7 @@ def low_rank_offset_from_known_weights():
 
 @model
 def squared_loss_around_known_weights_group_sparse():
-    t, W = of(shared(35, missing=0.1), intercept=True)
+    t, W = with_weights(shared(35, missing=0.1), intercept=True)
     return mtl.minimize(mtl.squared_loss(W - _weights(22), t) + 2.0 * mtl.l21_norm(W))
 
 
@@ -287,19 +287,19 @@ def logistic_and_absolute_losses_around_known_weights():
 
 @model
 def square_root_loss_around_known_weights_sparse():
-    t, W = of(separate(37))
+    t, W = with_weights(separate(37))
     return mtl.minimize(mtl.square_root_loss(W - _weights(22), t) + 0.6 * mtl.l1_norm(W))
 
 
 @model
 def hinge_around_known_weights_ridge():
-    t, W = of(shared(38, n=40, labels="sign"), intercept=True)
+    t, W = with_weights(shared(38, n=40, labels="sign"), intercept=True)
     return mtl.minimize(mtl.hinge_loss(W + 0.3 * _weights(22), t) + 0.5 * mtl.ridge(W))
 
 
 @model
 def f_score_around_known_weights_group_sparse():
-    t, W = of(shared(39, labels="sign"))
+    t, W = with_weights(shared(39, labels="sign"))
     return mtl.minimize(
         4.0 * mtl.structured_hinge(W + 0.2 * _weights(39), t, metric=mtl.metrics.FScore())
         + 1.0 * mtl.l21_norm(W)
@@ -319,19 +319,16 @@ def f_score_low_rank_plus_sparse_with_intercept():
 
 @model
 def a_metric_of_its_own_for_every_task_group_sparse():
-    t, W = of(separate(24, labels="sign"))
+    t, W = with_weights(separate(24, labels="sign"))
     metrics = [
-        mtl.metrics.FScore(beta=2.0),
-        mtl.metrics.AUC(),
-        mtl.metrics.RecallAt(3),
-        mtl.metrics.ROCArea(),
-    ]
+        mtl.metrics.FScore(beta=2.0), mtl.metrics.AUC(), mtl.metrics.RecallAt(3), mtl.metrics.ROCArea(),
+    ]  # fmt: skip
     return mtl.minimize(60.0 * mtl.structured_hinge(W, t, metric=metrics, mean=True) + 1.0 * mtl.l21_norm(W))
 
 
 @model
 def auc_and_logistic_losses_nonnegative():
-    t, W = of(shared(25, labels="sign", density=0.6), intercept=True)
+    t, W = with_weights(shared(25, labels="sign", density=0.6), intercept=True)
     return mtl.minimize(
         3.0 * mtl.structured_hinge(W, t, metric=mtl.metrics.AUC())
         + 0.1 * mtl.logistic_loss(W, t)
@@ -342,7 +339,7 @@ def auc_and_logistic_losses_nonnegative():
 
 @model
 def precision_in_a_trace_norm_ball_with_total_variation():
-    t, W = of(shared(26, n=24, labels="sign"))
+    t, W = with_weights(shared(26, n=24, labels="sign"))
     return mtl.minimize(
         4.0 * mtl.structured_hinge(W, t, metric=mtl.metrics.PrecisionAt(0.5)) + 0.5 * mtl.total_variation(W),
         subject_to=[mtl.trace_norm(W) <= 0.3],
@@ -351,7 +348,7 @@ def precision_in_a_trace_norm_ball_with_total_variation():
 
 @model
 def two_structured_losses_share_an_intercept_and_a_ridge():
-    t, W = of(separate(27, labels="sign"), intercept=True)
+    t, W = with_weights(separate(27, labels="sign"), intercept=True)
     return mtl.minimize(
         2.0 * mtl.structured_hinge(W, t, metric=mtl.metrics.ROCArea())
         + 3.0 * mtl.structured_hinge(W, t, metric=mtl.metrics.FScore(beta=0.5))
@@ -361,7 +358,7 @@ def two_structured_losses_share_an_intercept_and_a_ridge():
 
 @model
 def error_rate_sparse_and_low_rank():
-    t, W = of(shared(28, n=24, labels="sign"))
+    t, W = with_weights(shared(28, n=24, labels="sign"))
     return mtl.minimize(
         0.3 * mtl.structured_hinge(W, t, metric=mtl.metrics.ErrorRate())
         + 0.5 * mtl.l1_norm(W)

@@ -24,7 +24,10 @@ __all__ = ["fingerprint", "reference_optimum", "solution_of", "solved_by_referen
 
 STORE = Path(__file__).with_name("optima.json")
 REFERENCE = Path(__file__).parents[1] / "reference"
-_HELPERS = (models._inputs, models._weights, models.shared, models.separate, models.of, models.label_graph)
+_HELPERS = (
+    models._inputs, models._weights, models.shared, models.separate, models.with_weights,
+    models.label_graph,
+)  # fmt: skip
 
 
 @cache

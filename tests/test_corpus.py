@@ -104,20 +104,12 @@ def test_rows_come_back_and_a_broken_line_is_left_out(tmp_path):
 
 # one problem of each kind that peers are told in their own terms
 _TOLD = {
-    "ridge": "squared+ridge+b",
-    "lasso": "squared+l1+b,one",
-    "lasso_csr": "squared+l1,one",
-    "group_lasso": "squared+group,one",
-    "elastic_net": "squared+l1+ridge",
-    "multi_task_lasso": "sum_of_squares+l21+b",
-    "sparse_logistic": "logistic+l1,one",
-    "ridge_logistic": "logistic+ridge",
-    "svm": "squared_hinge+ridge",
-    "trace_squares": "squared+trace+b",
-    "kinks": "quantile+l1+b",
-    "kinks_plain": "hinge+l1",
-    "smooth": "poisson+ridge",
-}
+    "ridge": "squared+ridge+b", "lasso": "squared+l1+b,one", "lasso_csr": "squared+l1,one",
+    "group_lasso": "squared+group,one", "elastic_net": "squared+l1+ridge",
+    "multi_task_lasso": "sum_of_squares+l21+b", "sparse_logistic": "logistic+l1,one",
+    "ridge_logistic": "logistic+ridge", "svm": "squared_hinge+ridge", "trace_squares": "squared+trace+b",
+    "kinks": "quantile+l1+b", "kinks_plain": "hinge+l1", "smooth": "poisson+ridge",
+}  # fmt: skip
 
 
 @pytest.mark.by_default("kinks_plain-hinge+l1")
@@ -176,13 +168,10 @@ def test_files_of_a_user_become_problems_or_are_left_out(tmp_path):
     found = sets_of(tmp_path, said.append)
     shapes = {name: (each.n, each.d, each.m, each.layout, each.labels) for name, each in found.items()}
     assert shapes == {
-        "pair": (20, 3, 2, "dense", True),
-        "table": (20, 3, 1, "dense", False),
-        "bare": (20, 3, 1, "dense", False),
-        "bare.csv": (20, 3, 1, "dense", False),
-        "classes": (20, 3, 3, "csr", True),
-        "mulan-train": (20, 3, 2, "dense", True),
-    }
+        "pair": (20, 3, 2, "dense", True), "table": (20, 3, 1, "dense", False),
+        "bare": (20, 3, 1, "dense", False), "bare.csv": (20, 3, 1, "dense", False),
+        "classes": (20, 3, 3, "csr", True), "mulan-train": (20, 3, 2, "dense", True),
+    }  # fmt: skip
     assert set(np.unique(found["pair"].load().Y)) == {-1.0, 1.0}
     left_out = [line for line in said if line.startswith("skipped")]
     assert len(left_out) == 2 and any("broken.csv" in line for line in left_out)

@@ -30,8 +30,6 @@ class Silent(DataError):
 
 
 # ------------------------------------------------------------------------------------------------ the sentence
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_text_is_the_message(kind):
     error = kind("W is not a matrix")
@@ -56,10 +54,8 @@ def test_fields_are_put_into_one_sentence(fields, said):
 
 
 def test_what_is_said_by_the_advice_alone_follows_the_term():
-    assert (
-        str(ModelError(term="solve(tol=-1)", write_instead="write a number > 0"))
-        == "solve(tol=-1): write a number > 0"
-    )
+    found = str(ModelError(term="solve(tol=-1)", write_instead="write a number > 0"))
+    assert found == "solve(tol=-1): write a number > 0"
     assert str(ModelError()) == "" and ModelError("a", 1).what == "('a', 1)"
 
 
@@ -89,7 +85,6 @@ def test_an_error_is_given_its_place_without_being_changed():
 
 
 # ------------------------------------------------------------------------------------------------ other processes
-
 FULL = dict(term=Spelled("a", "b"), write_instead="write c", argument="labels", place=PLACE)
 SENT = [*(kind("wrong", **FULL) for kind in KINDS), TwoArguments(3, 4), Silent()]
 
@@ -142,8 +137,6 @@ def test_every_kind_is_still_pythons_too():
 
 
 # ------------------------------------------------------------------------------------------------ faces
-
-
 @pytest.fixture
 def problem_file(tmp_path):
     def load(text):

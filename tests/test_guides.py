@@ -47,8 +47,6 @@ def test_links_lead_to_files_and_headings(page):
 
 
 # ----------------------------------------------------------------------------------------------------- pictures
-
-
 def pictures():
     """docs/_ext/pictures, as the site imports it."""
     pytest.importorskip("matplotlib")
@@ -101,8 +99,6 @@ def test_a_penalty_whose_assumption_holds_is_the_best():
 
 
 # --------------------------------------------------------------------------------------- figures that pages repeat
-
-
 def cells(line: str) -> list[str]:
     return [cell.strip().strip("*") for cell in line.strip().strip("|").split("|")]
 

@@ -14,19 +14,9 @@ from tests.fresh import first_steps, loaded_by
 
 ROOT = Path(__file__).parents[1]
 HEAVY = [
-    "torch",
-    "cvxpy",
-    "numba",
-    "sklearn",
-    "matplotlib",
-    "pandas",
-    "polars",
-    "narwhals",
-    "rich",
-    "osqp",
-    "scs",
-    "clarabel",
-]
+    "torch", "cvxpy", "numba", "sklearn", "matplotlib", "pandas", "polars", "narwhals", "rich", "osqp",
+    "scs", "clarabel",
+]  # fmt: skip
 
 
 def test_import_loads_few_modules_and_nothing_heavy():

@@ -29,20 +29,11 @@ NORMS = ["l1_norm", "l21_norm", "l12_norm", "l1_inf_norm", "frobenius_norm", "tr
 every_loss = for_each("loss", LOSSES)
 WEIGHTED = [name for name in LOSSES if REGISTRY[name].weighs_samples]
 METRICS = [
-    mtl.metrics.FScore(),
-    mtl.metrics.FScore(beta=3.0),
-    mtl.metrics.AUC(),
-    mtl.metrics.ROCArea(),
-    mtl.metrics.ErrorRate(),
-    mtl.metrics.BalancedError(),
-    mtl.metrics.Jaccard(),
-    mtl.metrics.GMean(),
-    mtl.metrics.PartialAUC(0.8, 0.2),
-    mtl.metrics.AveragePrecision(),
-    mtl.metrics.NDCG(),
-    mtl.metrics.PrecisionAt(7),
-    mtl.metrics.RecallAt(3),
-]
+    mtl.metrics.FScore(), mtl.metrics.FScore(beta=3.0), mtl.metrics.AUC(), mtl.metrics.ROCArea(),
+    mtl.metrics.ErrorRate(), mtl.metrics.BalancedError(), mtl.metrics.Jaccard(), mtl.metrics.GMean(),
+    mtl.metrics.PartialAUC(0.8, 0.2), mtl.metrics.AveragePrecision(), mtl.metrics.NDCG(),
+    mtl.metrics.PrecisionAt(7), mtl.metrics.RecallAt(3),
+]  # fmt: skip
 
 
 def labels(loss, X, rng):
@@ -78,8 +69,6 @@ def optimum(problem, tol=1e-7):
 
 
 # ---------------------------------------------------------------------------------------------- lambda_max
-
-
 @pytest.mark.slow
 @for_each("loss, norm", list(zip(LOSSES, cycle(NORMS), strict=False)))
 def test_zero_is_the_solution_at_lambda_max_and_not_just_below(loss, norm):
@@ -132,11 +121,8 @@ def test_the_lambda_max_of_an_f_score_is_a_bound_and_says_so():
     tasks = mtl.Tasks.shared(X, Y)
     W, lam = mtl.Weights(tasks), mtl.Parameter(1.0)
     for metric in (
-        mtl.metrics.FScore(),
-        mtl.metrics.AUC(),
-        mtl.metrics.ErrorRate(),
-        mtl.metrics.BalancedError(),
-    ):
+        mtl.metrics.FScore(), mtl.metrics.AUC(), mtl.metrics.ErrorRate(), mtl.metrics.BalancedError(),
+    ):  # fmt: skip
         problem = mtl.minimize(lam * mtl.structured_hinge(W, tasks, metric=metric) + mtl.l1_norm(W))
         critical = problem.lambda_max(lam)
         assert critical.exact == (metric.name != "FScore") == (not critical.note)
@@ -145,8 +131,6 @@ def test_the_lambda_max_of_an_f_score_is_a_bound_and_says_so():
 
 
 # ------------------------------------------------------------------------------------------ the same data
-
-
 @pytest.mark.by_default("square_root_loss")
 @pytest.mark.parametrize("loss", LOSSES)
 def test_layouts_of_the_same_data_are_the_same_problem(loss):
@@ -250,8 +234,6 @@ def test_float32_data_give_the_answer_of_float64(loss):
 
 
 # ---------------------------------------------------------------------------------------------- degenerate
-
-
 def degenerate(loss):
     """case -> (X, Y): a zero column, two equal columns, one task, one feature, one row, few rows, constant
     targets.
@@ -305,8 +287,6 @@ def test_targets_that_are_all_zero_have_the_zero_solution():
 
 
 # ---------------------------------------------------------------------------------------------- weak duality
-
-
 #: whose loss takes seconds for random multipliers, and is that of another model
 OTHER_LIKELIHOOD = "label_likelihood_with_a_k_support_norm_nonnegative"
 
@@ -336,11 +316,8 @@ def test_weak_duality_on_random_points_and_multipliers(name):
             loss_duals = [size * rng.normal(size=loss.tasks.n_samples) for loss in form.losses]
             function_duals = [size * rng.normal(size=f.map.shape) for f in form.functions]
             for duals in (
-                (None, None),
-                (loss_duals, function_duals),
-                (loss_duals, None),
-                (None, function_duals),
-            ):
+                (None, None), (loss_duals, function_duals), (loss_duals, None), (None, function_duals),
+            ):  # fmt: skip
                 bound = certify(form, blocks, *duals).dual_bound
                 assert bound <= reference.objective + margin
                 finite += np.isfinite(bound)

@@ -5,7 +5,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.solvers.routes import candidates
-from tests.models import of, separate, shared
+from tests.models import separate, shared, with_weights
 
 MODELS = {}
 
@@ -17,7 +17,7 @@ def model(function):
 
 @model
 def calibrated_low_rank_with_intercept_and_missing_labels():
-    t, W = of(shared(1, missing=0.2), intercept=True)
+    t, W = with_weights(shared(1, missing=0.2), intercept=True)
     return mtl.minimize(mtl.square_root_loss(W, t) + 0.8 * mtl.log_rank(W))
 
 
@@ -37,25 +37,25 @@ def smoothed_log_rank_plus_sparse():
 
 @model
 def logistic_schatten_with_sample_weights():
-    t, W = of(shared(4, n=40, labels="sign", sample_weights=True), intercept=True)
+    t, W = with_weights(shared(4, n=40, labels="sign", sample_weights=True), intercept=True)
     return mtl.minimize(mtl.logistic_loss(W, t) + 1.5 * mtl.schatten_norm(W, 0.5) + 0.1 * mtl.ridge(W))
 
 
 @model
 def nonnegative_log_rank():
-    t, W = of(shared(5))
+    t, W = with_weights(shared(5))
     return mtl.minimize(mtl.squared_loss(W, t) + 2.0 * mtl.log_rank(W), subject_to=[W >= 0])
 
 
 @model
 def bounded_rank_with_a_huber_loss():
-    t, W = of(separate(6))
+    t, W = with_weights(separate(6))
     return mtl.minimize(mtl.huber_loss(W, t) + 0.5 * mtl.ridge(W), subject_to=[mtl.rank(W) <= 1])
 
 
 @model
 def log_rank_of_shared_inputs_with_graph_and_rows():
-    t, W = of(shared(7))
+    t, W = with_weights(shared(7))
     path = np.diag([1.0, 2, 2, 1]) - np.diag(np.ones(3), 1) - np.diag(np.ones(3), -1)
     return mtl.minimize(
         mtl.squared_loss(W, t) + 2.0 * mtl.log_rank(W) + mtl.graph_laplacian(W, path) + mtl.l21_norm(W)
@@ -64,13 +64,13 @@ def log_rank_of_shared_inputs_with_graph_and_rows():
 
 @model
 def poisson_log_rank():
-    t, W = of(shared(8, labels="count"), intercept=True)
+    t, W = with_weights(shared(8, labels="count"), intercept=True)
     return mtl.minimize(mtl.poisson_loss(W, t) + 2.0 * mtl.log_rank(W))
 
 
 @model
 def two_spectral_penalties_and_a_ridge():
-    t, W = of(separate(9), intercept=True)
+    t, W = with_weights(separate(9), intercept=True)
     return mtl.minimize(
         mtl.sum_of_squares(W, t)
         + 2.0 * mtl.log_rank(W)
@@ -88,14 +88,14 @@ def two_losses_and_one_log_rank():
 
 @model
 def log_rank_of_differences_of_tasks():
-    t, W = of(shared(11))
+    t, W = with_weights(shared(11))
     B = np.array([[1.0, 0, 0], [-1, 1, 0], [0, -1, 1], [0, 0, -1]])
     return mtl.minimize(mtl.squared_loss(W, t) + 2.0 * mtl.log_rank(W @ B) + 0.5 * mtl.ridge(W))
 
 
 @model
 def a_penalty_of_ones_own_on_some_rows():
-    t, W = of(shared(12))
+    t, W = with_weights(shared(12))
     own = mtl.spectral_penalty(W[:4, :], lambda x: np.log1p(x), lambda x: 1.0 / (1.0 + x), eps=0.05)
     return mtl.minimize(mtl.squared_loss(W, t) + 2.0 * own + 1.0 * mtl.l1_norm(W[4:, :]) + 0.1 * mtl.ridge(W))
 

@@ -5,6 +5,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.data.input_checks import elsewhere, is_numbered, unlike
+from tests.models import with_weights
 
 pd = pytest.importorskip("pandas")
 
@@ -15,8 +16,7 @@ Y = pd.DataFrame(X.to_numpy() @ rng.normal(size=(3, 2)), columns=["pain", "sleep
 
 @pytest.fixture(scope="module")
 def solution():
-    tasks = mtl.Tasks.shared(X, Y)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared(X, Y))
     return mtl.minimize(mtl.squared_loss(W, tasks) + mtl.ridge(W)).solve()
 
 
@@ -61,8 +61,7 @@ def test_scores_need_the_statistics_of_training(solution):
     train, test = mtl.Tasks.shared(X, Y).split(0.3, random_state=0)
     with pytest.raises(mtl.DataError, match=r"scaled_by\(train.scaling\)"):
         solution.score(test.standardize())
-    scaled = train.standardize()
-    W = mtl.Weights(scaled)
+    scaled, W = with_weights(train.standardize())
     learned = mtl.minimize(mtl.squared_loss(W, scaled) + mtl.ridge(W)).solve()
     assert learned.score(test) == pytest.approx(learned.score(test.scaled_by(train.standardize().scaling)))
     with pytest.raises(mtl.DataError, match="statistics other than"):

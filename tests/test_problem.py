@@ -8,12 +8,11 @@ from mtldsl.normal_form.form import FunctionTerm
 from mtldsl.solvers.monitor import Monitor
 from mtldsl.solvers.solver import Point
 from tests.loops import for_each
-from tests.models import MODELS, shared
+from tests.models import MODELS, shared, with_weights
 
 
 def lasso(value=1.0, **data):
-    tasks = shared(3, **data)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(shared(3, **data))
     lam = mtl.Parameter(value)
     return mtl.minimize(mtl.squared_loss(W, tasks) + lam * mtl.l21_norm(W)), lam
 
@@ -80,8 +79,7 @@ def test_coefficients_of_zero_leave_the_model():
 
 
 def test_simplex_is_recognised_from_its_two_halves():
-    tasks = shared(2)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(shared(2))
     form = mtl.minimize(mtl.squared_loss(W, tasks), subject_to=[W.sum(axis=0) == 1, W <= 0.9, W >= 0]).form()
     assert [f.atom.name for f in form.functions] == ["at_most", "columns_on_simplex"]
     assert all(isinstance(f, FunctionTerm) for f in form.constraints)
@@ -97,8 +95,7 @@ def test_with_tasks_solves_the_same_model_on_other_data():
 
 
 def one_weight():
-    tasks = mtl.Tasks.shared([[1.0]], [[2.0]])
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared([[1.0]], [[2.0]]))
     return mtl.minimize(mtl.squared_loss(W, tasks), subject_to=[W <= 1]).form()  # optimum 0.5 at w = 1
 
 

@@ -67,12 +67,9 @@ def copy(tmp_path):
 def lint(folder) -> subprocess.CompletedProcess:
     code = "from importlinter.cli import lint_imports_command; lint_imports_command()"
     return subprocess.run(
-        [sys.executable, "-c", code, "--config", ".importlinter", "--no-cache"],
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(folder), "COLUMNS": "400"},
-        capture_output=True,
-        text=True,
-    )
+        [sys.executable, "-c", code, "--config", ".importlinter", "--no-cache"], cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(folder), "COLUMNS": "400"}, capture_output=True, text=True,
+    )  # fmt: skip
 
 
 @pytest.mark.process

@@ -9,20 +9,13 @@ from mtldsl.normal_form.canonicalize import to_normal_form
 from mtldsl.reference import formulas  # noqa: F401  (every atom's formula is registered)
 from mtldsl.reference.registry import FORMULAS
 from tests.loops import for_each
-from tests.models import separate, shared
+from tests.models import separate, shared, with_weights
 
 LOSSES = {
-    "squared_loss": "real",
-    "absolute_loss": "real",
-    "huber_loss": "real",
-    "quantile_loss": "real",
-    "logistic_loss": "sign",
-    "hinge_loss": "sign",
-    "squared_hinge_loss": "sign",
-    "exponential_loss": "sign",
-    "poisson_loss": "count",
-    "gamma_loss": "positive",
-}
+    "squared_loss": "real", "absolute_loss": "real", "huber_loss": "real", "quantile_loss": "real",
+    "logistic_loss": "sign", "hinge_loss": "sign", "squared_hinge_loss": "sign",
+    "exponential_loss": "sign", "poisson_loss": "count", "gamma_loss": "positive",
+}  # fmt: skip
 DATA = {
     "mean": lambda labels: (shared(0, n=12, labels=labels), True),
     "weighted": lambda labels: (shared(1, n=14, labels=labels, missing=0.2, sample_weights=True), False),
@@ -102,8 +95,7 @@ def test_models_are_proven_and_agree_with_the_reference(word, intercept):
 
 
 def test_beside_other_losses_and_constraints():
-    tasks = separate(2)
-    W = mtl.Weights(tasks, intercept=True)
+    tasks, W = with_weights(separate(2), intercept=True)
     loss = mtl.squared_loss(W, tasks, mean=True)
     problem = mtl.minimize(mtl.worst_task(loss) + 0.3 * loss + 0.1 * mtl.l21_norm(W), subject_to=[W >= -1])
     solution = problem.solve()
@@ -111,8 +103,7 @@ def test_beside_other_losses_and_constraints():
 
 
 def test_the_worst_task_does_better_and_the_sum_worse():
-    tasks = separate(3)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(separate(3))
     loss, ball = mtl.squared_loss(W, tasks, mean=True), [mtl.trace_norm(W) <= 1.0]
 
     def losses(solution):
@@ -140,8 +131,7 @@ def test_as_text_formula_file_and_path(tmp_path):
 
 
 def test_a_saved_proof_is_checked_by_the_shares_that_it_brings(tmp_path):
-    tasks = separate(5)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(separate(5))
     solution = mtl.minimize(mtl.worst_task(mtl.squared_loss(W, tasks)) + mtl.ridge(W)).solve()
     verdict = mtl.verify_proof(solution.certificate.save(tmp_path / "proof", data=True))
     assert verdict.confirmed, str(verdict)

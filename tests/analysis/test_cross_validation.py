@@ -219,8 +219,6 @@ def test_groups_and_folds_of_one_s_own():
 
 
 # ------------------------------------------------------------------------------------------------ one class
-
-
 def test_a_task_of_one_class_in_a_fold_is_skipped_there_and_told(rare):
     problem, lam = model(rare)
     with pytest.warns(OneClassWarning, match=r"cross_validate\(lam\): .*fold \d: 'rare'; one_class='skip'"):
@@ -290,8 +288,6 @@ def test_a_model_of_single_tasks_cannot_lose_a_task(rare):
 
 
 # ------------------------------------------------------------------------------------------------ what it shows
-
-
 def test_the_text_is_read_by_people():
     problem, lam = model(labelled())
     text = repr(problem.cross_validate(lam, [4.0, 1.0, 100.0], folds=3, metric="log_loss", refit=False))
@@ -309,8 +305,6 @@ def test_what_is_not_solved_is_told():
 
 
 # ------------------------------------------------------------------------------------------------ mistakes
-
-
 @for_each(
     "arguments, options, says",
     [

@@ -23,12 +23,9 @@ LOSSES = sorted(
 )
 #: Not those that fix the number of positives, to which a constant does not matter.
 METRICS = [
-    mtl.metrics.FScore(),
-    mtl.metrics.FScore(beta=2.0),
-    mtl.metrics.AUC(),
-    mtl.metrics.ROCArea(),
+    mtl.metrics.FScore(), mtl.metrics.FScore(beta=2.0), mtl.metrics.AUC(), mtl.metrics.ROCArea(),
     mtl.metrics.ErrorRate(),
-]
+]  # fmt: skip
 
 
 def tasks_for(loss, seed=0, share=0.5, n=N):

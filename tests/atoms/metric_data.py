@@ -19,30 +19,14 @@ from mtldsl.atoms.metrics import (
 )
 
 __all__ = [
-    "TIGHT",
-    "TOP",
-    "WHOLE_BOX",
-    "Arbitrary",
-    "Cubed",
-    "Power",
-    "labels",
-    "minus_conjugate",
-    "planes_of",
-    "scores",
-    "value_of_planes",
-]
+    "TIGHT", "TOP", "WHOLE_BOX", "Arbitrary", "Cubed", "Power", "labels", "minus_conjugate", "planes_of",
+    "scores", "value_of_planes",
+]  # fmt: skip
 
 #: of labellings, all of which they allow
 WHOLE_BOX = [
-    FScore(),
-    FScore(beta=2.0),
-    FScore(beta=0.3),
-    AUC(),
-    ErrorRate(),
-    BalancedError(),
-    Jaccard(),
-    GMean(),
-]
+    FScore(), FScore(beta=2.0), FScore(beta=0.3), AUC(), ErrorRate(), BalancedError(), Jaccard(), GMean(),
+]  # fmt: skip
 #: of those with so many predicted positives
 TOP = [cls(k=k) for cls in (PrecisionAt, RecallAt) for k in (1, 2, 3, 0.2, 0.5, 0.99)]
 

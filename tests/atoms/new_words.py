@@ -25,8 +25,6 @@ class _AnyRows:
 
 
 # ---------------------------------------------------------------------------------------------------------- twins
-
-
 class RowLengths(_AnyRows, Norm):
     """l21_norm again: sum of the rows' lengths."""
 
@@ -185,8 +183,6 @@ class MarginShortfall(SeparableLoss):
 
 
 # ------------------------------------------------------------------------------------------------------ new functions
-
-
 class RowMixture(_AnyRows, Regularizer):
     """sum_ij 0.3 |W_ij| + sum_r 0.8 ||W_r|| + 1/2 sum_ij 0.2 W_ij^2: three old words at once."""
 

@@ -34,8 +34,6 @@ def model(word, tasks, edges=EDGES, penalty=mtl.half_squared_group_norm, lam=0.1
 
 
 # ---------------------------------------------------------------------------------------------- the same data
-
-
 @pytest.mark.slow
 @every_loss
 def test_permuting_the_data_permutes_the_solution(word):
@@ -63,8 +61,6 @@ def test_permuting_the_data_permutes_the_solution(word):
 
 
 # ------------------------------------------------------------------------------------------------ degenerate
-
-
 def degenerate():
     X, Y, rng = data(9)
     zero_column, equal_labels = X.copy(), Y.copy()

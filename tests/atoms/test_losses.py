@@ -52,8 +52,6 @@ def test_square_root_loss_where_there_are_no_residuals():
 
 
 # ------------------------------------------------------------------------------------ extremes and interfaces
-
-
 def test_logistic_loss_does_not_overflow():
     z, y = np.array([-1e5, 1e5, -1e300]), np.array([1.0, 1.0, 1.0])
     assert LogisticLoss().pointwise(z, y).tolist() == [1e5, 0.0, 1e300]
@@ -92,8 +90,6 @@ def test_parameters_may_be_any_real_number():
 
 
 # ---------------------------------------------------------------------------------- proximal steps
-
-
 def _bisect(increasing, low, high, digits=40):
     """The root of an increasing function of Decimals."""
     while high - low > Decimal(10) ** -digits * max(abs(low), abs(high), Decimal(1)):
@@ -188,8 +184,6 @@ def test_square_root_prox_solves_its_equation(seed, spread, log_eps, log_size, l
 
 
 # ------------------------------------------------------------------------------------- conjugates
-
-
 @for_each("loss", examples(SeparableLoss))
 def test_conjugate_at_the_ends_of_its_domain_and_beyond(loss):
     """An end is the slope far out: there <u, z> - f(z) is the supremum (0 log 0 = 0), and beyond it grows without bound."""

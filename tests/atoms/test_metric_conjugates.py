@@ -26,8 +26,6 @@ def mixture(rng, metric, y, planes=3):
 
 
 # ------------------------------------------------------------------------------------ against enumeration
-
-
 @pytest.mark.slow
 @every_metric
 def test_conjugate_against_every_plane(metric):
@@ -80,8 +78,6 @@ def test_for_large_tasks_it_is_an_upper_bound(metric, monkeypatch):
 
 
 # --------------------------------------------------------------------------------------------- Fenchel-Young
-
-
 @pytest.mark.slow
 @every_metric
 @pytest.mark.parametrize("n", [40, 300])
@@ -108,8 +104,6 @@ def test_fenchel_young(metric, n):
 
 
 # ------------------------------------------------------------------------------------------------ the domain
-
-
 @for_each("metric", [PrecisionAt(k=2), RecallAt(k=5), PrecisionAt(k=12), ROCArea()], ids=repr)
 def test_infinite_where_the_sums_do_not_fit(metric):
     """Signs and sizes are right, sums of p or of pairs are not."""

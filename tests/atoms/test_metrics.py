@@ -60,8 +60,6 @@ def assert_consistent(plane, z, y, metric):
 
 
 # ----------------------------------------------------------------------------------------- every labelling
-
-
 @pytest.mark.slow
 @labellings
 def test_oracle_against_every_labelling(metric):
@@ -109,8 +107,6 @@ def test_roc_area_against_the_sum_over_pairs(n, kind):
 
 
 # --------------------------------------------------------------------------------------------- every table
-
-
 def scanned(metric, z, y):
     """The highest table by the plain scan, nothing screened."""
     positive, negative = classes_of(y)
@@ -137,8 +133,6 @@ def test_oracle_against_the_scan(metric, n):
 
 
 # ------------------------------------------------------------------------------------------ a user's metric
-
-
 def test_own_metrics_print_and_save_themselves():
     assert repr(Power(power=0.5)) == "Power(power=0.5)" and repr(WeighedError()) == "WeighedError()"
     assert Power(power=0.5).plain() == {"metric": "Power", "power": 0.5}
@@ -187,8 +181,6 @@ def test_a_million_samples(metric):
 
 
 # -------------------------------------------------------------------------------------------- what is typed
-
-
 @for_each("cls", [PrecisionAt, RecallAt])
 @for_each("k", [0, -3, 0.0, -0.5, True, np.True_, "10", None, np.nan, np.inf, 2.5, [3], 1j])
 def test_wrong_k(cls, k):
@@ -243,8 +235,6 @@ def test_examples_and_what_they_print():
 
 
 # ------------------------------------------------------------------------------------- several tasks at a time
-
-
 @for_each(
     "metrics",
     [[FScore()], [AUC()], [WeighedError()], [FScore(beta=0.4), AUC(), ROCArea(), FScore(beta=0.4)]],

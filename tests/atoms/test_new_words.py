@@ -15,18 +15,14 @@ from mtldsl.testing import check_atom
 from tests.atoms import new_words
 from tests.atoms.new_words import NEW
 from tests.loops import for_each
-from tests.models import label_graph, shared
+from tests.models import label_graph, shared, with_weights
 
 #: new word -> the old one, as typed
 TWINS = {
-    "row_lengths": "l21_norm",
-    "magnitudes": "l1_norm",
-    "half_squares": "ridge",
-    "task_jumps": "total_variation",
-    "margin_shortfall": "hinge_loss",
-    "nonnegative(W)": "W >= 0",
+    "row_lengths": "l21_norm", "magnitudes": "l1_norm", "half_squares": "ridge",
+    "task_jumps": "total_variation", "margin_shortfall": "hinge_loss", "nonnegative(W)": "W >= 0",
     "nonnegative": "at_least",
-}
+}  # fmt: skip
 OLD = SimpleNamespace(
     **{new: getattr(mtl, old) for new, old in TWINS.items() if hasattr(mtl, old)},
     nonnegative=lambda W: W >= 0,
@@ -41,8 +37,6 @@ def new():
 
 
 # ---------------------------------------------------------------------------------------------------------- alone
-
-
 @pytest.mark.slow
 @for_each("cls", NEW)
 def test_the_laws_hold(new, cls):
@@ -51,7 +45,6 @@ def test_the_laws_hold(new, cls):
 
 
 # -------------------------------------------------------------------------------------------------------- in solvers
-
 MODELS = {}
 
 
@@ -65,15 +58,13 @@ def model(chosen):
 
 @model("closed_form")
 def ridge_regression(w):
-    t = shared(1)
-    W = mtl.Weights(t, intercept=True)
+    t, W = with_weights(shared(1), intercept=True)
     return mtl.minimize(mtl.squared_loss(W, t) + 2.0 * w.half_squares(W))
 
 
 @model("coordinate_descent")
 def sparse_groups_of_features_nonnegative(w):
-    t = shared(2)
-    W = mtl.Weights(t)
+    t, W = with_weights(shared(2))
     penalty = 0.5 * w.magnitudes(W) + 1.5 * w.row_lengths(W) + 0.3 * w.half_squares(W)
     return mtl.minimize(mtl.squared_loss(W, t) + penalty, subject_to=[w.nonnegative(W)])
 
@@ -82,8 +73,7 @@ def sparse_groups_of_features_nonnegative(w):
 def many_features_of_which_few_matter(w):
     rng = np.random.default_rng(3)
     X = rng.normal(size=(30, 220))
-    t = mtl.Tasks.shared(X, rng.poisson(np.exp(0.5 * X[:, :3])).astype(float))
-    W = mtl.Weights(t)
+    t, W = with_weights(mtl.Tasks.shared(X, rng.poisson(np.exp(0.5 * X[:, :3])).astype(float)))
     problem = mtl.minimize(mtl.poisson_loss(W, t) + 1.0 * w.magnitudes(W) + 2.0 * w.row_lengths(W))
     assert working_set.selection_refusal(problem.form()) is None
     return problem
@@ -91,8 +81,7 @@ def many_features_of_which_few_matter(w):
 
 @model("proximal_gradient")
 def fused_tasks(w):
-    t = shared(4, labels="sign")
-    W = mtl.Weights(t)
+    t, W = with_weights(shared(4, labels="sign"))
     penalty = 0.4 * w.task_jumps(W) + 0.3 * w.magnitudes(W) + 0.5 * w.row_lengths(W)
     return mtl.minimize(mtl.logistic_loss(W, t) + penalty, subject_to=[w.nonnegative(W)])
 
@@ -100,16 +89,14 @@ def fused_tasks(w):
 @model("dual_ascent")
 def support_vector_machines(w):
     rng = np.random.default_rng(6)
-    t = mtl.Tasks.shared(rng.normal(size=(40, 2500)), np.sign(rng.normal(size=(40, 2))))
-    W = mtl.Weights(t)
+    t, W = with_weights(mtl.Tasks.shared(rng.normal(size=(40, 2500)), np.sign(rng.normal(size=(40, 2)))))
     return mtl.minimize(w.margin_shortfall(W, t) + 20.0 * w.half_squares(W))
 
 
 @model("multipliers")
 def hinge_of_shared_features(w):
     """By planes, then by its prox."""
-    t = shared(8, labels="sign", sample_weights=True)
-    W = mtl.Weights(t, intercept=True)
+    t, W = with_weights(shared(8, labels="sign", sample_weights=True), intercept=True)
     return mtl.minimize(w.margin_shortfall(W, t) + 1.0 * w.row_lengths(W))
 
 
@@ -126,8 +113,7 @@ def learned_precisions_beside_a_ridge(w):
 @model("admm")
 def shares_of_every_task(w):
     """The two constraints are one set, the simplex."""
-    t = shared(10)
-    W = mtl.Weights(t)
+    t, W = with_weights(shared(10))
     problem = mtl.minimize(
         mtl.absolute_loss(W, t) + 0.3 * w.row_lengths(W), subject_to=[w.nonnegative(W), W.sum(axis=0) == 1]
     )
@@ -172,12 +158,9 @@ def test_its_answers_are_those_of_the_old_word_and_are_proven(new, build, chosen
 
 
 # -------------------------------------------------------------------------------------------------- functions of one's own
-
-
 def test_a_mixture_of_row_penalties_is_descended_by_coordinates(new):
     """Like the sum of the three old words that it is, with one multiplier instead of three."""
-    t = shared(12)
-    W = mtl.Weights(t)
+    t, W = with_weights(shared(12))
     here = mtl.minimize(mtl.squared_loss(W, t) + 2.0 * new.row_mixture(W), subject_to=[W >= 0])
     there = mtl.minimize(
         mtl.squared_loss(W, t) + 0.6 * mtl.l1_norm(W) + 1.6 * mtl.l21_norm(W) + 0.4 * mtl.ridge(W),
@@ -194,8 +177,7 @@ def test_a_mixture_of_row_penalties_is_descended_by_coordinates(new):
 @pytest.mark.slow
 def test_a_hinge_of_another_margin_takes_planes_and_samples(new):
     """max(0, 1/2 - y z) is half of max(0, 1 - y (2 z))."""
-    t = shared(13, labels="sign", sample_weights=True)
-    W = mtl.Weights(t)
+    t, W = with_weights(shared(13, labels="sign", sample_weights=True))
     here = mtl.minimize(new.half_margin(W, t) + 0.5 * mtl.l21_norm(W))
     there = mtl.minimize(0.5 * mtl.hinge_loss(2.0 * W, t) + 0.5 * mtl.l21_norm(W))
     solution, expected = here.solve("admm", tol=1e-7), there.solve("admm", tol=1e-7)

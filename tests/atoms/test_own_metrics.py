@@ -47,11 +47,9 @@ WRONG = [
     ({}, "the class Mine has no delta; write delta"),
     ({"delta": balanced, "best_counts": lambda self, of_negatives, of_positives, p, n: (0, 0)}, BELIEVED),
     ({"delta": balanced, "limits": lambda self, p, n: (-1.0, 1.0)}, BELIEVED),
-    (
-        {"delta": balanced, "best_counts": lambda self, of_negatives, of_positives, p, n: (1000, 0)},
-        "best_counts gave b=1000, c=0, but",
-    ),
-]
+    ({"delta": balanced, "best_counts": lambda self, of_negatives, of_positives, p, n: (1000, 0)},
+     "best_counts gave b=1000, c=0, but"),
+]  # fmt: skip
 
 
 @for_each("members, message", WRONG)

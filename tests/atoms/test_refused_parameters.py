@@ -49,10 +49,8 @@ REFUSED = [
     (lambda: GroupNorm("ab"), "groups is a list of lists"),
     (lambda: GroupNorm([[0]], weights=[1.0, 2.0]), "2 weights for 1 groups"),
     (lambda: GraphLaplacian([[1.0, 2.0], [2.0, 1.0]]), "L has the eigenvalue -1, so the term is not convex"),
-    (
-        lambda: GraphLaplacian([[1.0, 2.0], [0.0, 1.0]]),
-        "not symmetric: L[0, 1] = 2 but L[1, 0] = 0; write (L",
-    ),
+    (lambda: GraphLaplacian([[1.0, 2.0], [0.0, 1.0]]),
+     "not symmetric: L[0, 1] = 2 but L[1, 0] = 0; write (L"),
     (lambda: GraphLaplacian([[1.0, NAN], [NAN, 1.0]]), "L[0, 1] is nan"),
     (lambda: GraphLaplacian([[1.0, 2.0]]), "L has shape (1, 2); it must be square"),
     (lambda: GraphLaplacian("path"), "'path' is a str, not an array of numbers"),
@@ -69,7 +67,7 @@ REFUSED = [
     (lambda: NormBall(FrobeniusNorm(), [1.0]), "radius=[1.0]", "number"),
     (lambda: ColumnsOnSimplex(0.0), "total=0.0", "> 0"),
     (lambda: ColumnsOnSimplex(total="1"), "total='1'", "number"),
-]
+]  # fmt: skip
 
 
 @for_each("case", REFUSED)

@@ -49,8 +49,6 @@ def penalised(atom, s) -> np.ndarray:
 
 
 # ---------------------------------------------------------------------------------------------------- the value
-
-
 @pytest.mark.slow
 @every_function
 @every_shape
@@ -78,8 +76,6 @@ def test_value_of_singular_values_far_apart(atom):
 
 
 # --------------------------------------------------------------------------------------------- r and its slope
-
-
 @sums
 def test_r_is_concave_and_its_slope_the_derivative(atom):
     r, slope = reference(atom)
@@ -123,8 +119,6 @@ def test_weakly_convex_where_it_says_so(atom):
 
 
 # -------------------------------------------------------------------------------------- gradients and majorisers
-
-
 @pytest.mark.slow
 @smooth_sums
 @every_shape
@@ -249,8 +243,6 @@ def test_turning_weights(atom):
 
 
 # ------------------------------------------------------------------------------------------------------ the prox
-
-
 def fine_minimum(atom, s, step) -> float:
     """min over x >= 0 of step phi(x) + (x - s)^2 / 2: the least on a grid, and on a second one around the best of the first."""
     value = lambda x: step * penalised(atom, x) + 0.5 * (x - s) ** 2  # noqa: E731
@@ -353,8 +345,6 @@ def test_projection_is_nearest_of_all_matrices_of_that_rank(atom, shape):
 
 
 # ---------------------------------------------------------------------------------------------------- the dual side
-
-
 @every_function
 def test_conjugate_is_finite_at_zero_alone(atom):
     """sup of <Z, W> - g(W): -g(0) at Z = 0, since W = 0 is best; else without bound along its leading singular pair."""

@@ -29,9 +29,8 @@ from tests.registry_cases import (
     weights,
 )
 
+
 # ------------------------------------------------------------------------------------------------ the material
-
-
 def described(atom: Structure) -> list:
     """What the model says of every matrix: a Range, or the matrix that is given."""
     return [getattr(atom, field.name) for field in fields(atom) if "matrix" in field.metadata]
@@ -90,8 +89,6 @@ def assert_allowed(atom, matrices):
 
 
 # ----------------------------------------------------------------------------------- the profile and the update
-
-
 @every_structure
 @every_situation
 def test_profile_is_the_value_at_the_update(atom, situation):
@@ -208,8 +205,6 @@ def test_gradient_is_that_of_the_profile(atom):
 
 
 # ----------------------------------------------------------------------------------------- symmetries and shapes
-
-
 @pytest.mark.slow
 @learns_all
 @for_each("shape", [(1, 1), (1, 4), (5, 1), (4, 5), (3, 3)])
@@ -248,8 +243,6 @@ def test_takes_float32_and_leaves_its_arguments_alone(atom):
 
 
 # --------------------------------------------------------------------------------------------- the conjugate
-
-
 @pytest.mark.slow
 @every_structure
 def test_fenchel_young(atom):
@@ -388,8 +381,6 @@ def test_matrix_normal_of_given_matrices_is_quadratic(first, second):
 
 
 # --------------------------------------------------------------------------------------------------- convexity
-
-
 @pytest.mark.slow
 @for_each("atom", STRUCTURES + [case for case in SPECTRAL if hasattr(case.values[0], "update")])
 def test_convex_where_it_says_so(atom):

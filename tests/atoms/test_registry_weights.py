@@ -60,8 +60,6 @@ def feasible(atom, rng) -> np.ndarray:
 
 
 # ---------------------------------------------------------------------------------------------- value and update
-
-
 @pytest.mark.slow
 @every_norm
 @every_situation
@@ -93,8 +91,6 @@ def test_start_is_allowed_and_has_a_weight_of_every_kernel(atom):
 
 
 # ------------------------------------------------------------------------------------------------------- duality
-
-
 @pytest.mark.slow
 @every_norm
 def test_conjugate_is_attained_at_the_multipliers_weights(atom):
@@ -131,8 +127,6 @@ def _rows(kernel):
 
 
 # ---------------------------------------------------------------------------------------- symmetries and scaling
-
-
 @pytest.mark.slow
 @learning
 @for_each("radius", [0.1, 5.0])

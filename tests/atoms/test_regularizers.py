@@ -25,8 +25,6 @@ PATH = np.array([[1.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 1.0]])
 
 
 # ------------------------------------------------------------------------------------------- proxes
-
-
 @for_each("scale", [1e-6, 1.0, 1e6])
 def test_total_variation_prox_is_exact_on_long_rows(scale):
     """(Y - V) / step must be a subgradient: row sums 0, running sums in [-1, 1], and <., V> = TV(V)."""
@@ -61,8 +59,6 @@ def test_trace_norm_prox_is_as_accurate_as_the_svd(shape, ratio):
 
 
 # ------------------------------------------------------------------------------------- what they prove
-
-
 def test_dual_projections_remove_nearly_constant_rows():
     Z = 1e8 + np.random.default_rng(8).normal(size=(5, 4))
     for atom in (TotalVariation(), MeanRegularizer(), GraphLaplacian.examples()[0]):
@@ -84,8 +80,6 @@ def test_a_kronecker_ridge_of_bad_condition_keeps_its_conjugate(condition):
 
 
 # -------------------------------------------------------------------------------- balls and printing
-
-
 def test_what_is_not_a_norm_has_no_ball():
     assert [atom.ball(1.0) for atom in [Ridge(), SquaredTraceNorm(), MeanRegularizer()]] == [None] * 3
 
@@ -107,17 +101,13 @@ def test_latex(atom, argument, latex):
 
 
 # ------------------------------------------------------------------------------------------- what does not fit
-
-
 @for_each(
     ("atom", "message"),
     [
         (L1Norm(weights=[1.0, 2.0]), "weights of shape (2,) do not broadcast to the argument's shape (5, 4)"),
         (Ridge(weights=np.ones((2, 5, 4))[0][None, 0]), None),
-        (
-            Ridge(weights=np.ones((6, 4))),
-            "weights of shape (6, 4) do not broadcast to the argument's shape (5, 4)",
-        ),
+        (Ridge(weights=np.ones((6, 4))),
+         "weights of shape (6, 4) do not broadcast to the argument's shape (5, 4)"),
         (L21Norm(weights=np.ones(4)), "there are 4 weights for 5 rows"),
         (L12Norm(weights=np.ones(5)), "there are 5 weights for 4 columns (tasks)"),
         (L21Norm(weights=np.ones(5)), None),
@@ -125,7 +115,7 @@ def test_latex(atom, argument, latex):
         (GraphLaplacian(PATH), "L is 3 x 3, but the argument has 4 columns (tasks)"),
         (TraceNorm(), None),
     ],
-)
+)  # fmt: skip
 def test_check_says_what_does_not_fit(atom, message):
     assert atom.check((5, 4)) == message
 

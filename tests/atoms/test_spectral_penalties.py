@@ -32,8 +32,6 @@ def test_what_is_small_in_a_matrix_of_low_rank_is_rounding():
 
 
 # ---------------------------------------------------------------------------------------------- proximal steps
-
-
 def exact_log_prox(s: float, step: float) -> float:
     """In 60 digits: the better of 0 and the larger root of x^2 + (1 - s) x + step - s."""
     with localcontext() as context:
@@ -94,8 +92,6 @@ def test_an_infinite_slope_at_zero_is_no_accident():
 
 
 # -------------------------------------------------------------------------------------------------- parameters
-
-
 def rises(x):
     return x**2
 

@@ -20,35 +20,29 @@ from tests.check.test_block_check import data
 from tests.concave_functions import geman, geman_slope, laplace, laplace_slope
 from tests.learned_models import fetr
 from tests.loops import for_each
+from tests.models import with_weights
 
 D, M = 4, 3
 
 
 def model(penalty, loss=mtl.sum_of_squares, constraints=lambda W: [], tasks=None, **weights):
-    tasks = data() if tasks is None else tasks
-    W = mtl.Weights(tasks, **weights)
+    tasks, W = with_weights(data() if tasks is None else tasks, **weights)
     return mtl.minimize(loss(W, tasks) + 0.5 * penalty(W), subject_to=constraints(W))
 
 
 REWEIGHTED = {
     "squared": (lambda: model(mtl.log_rank), "0.5 * log_rank(W)"),
-    "calibrated": (
-        lambda: model(mtl.log_rank, lambda W, t: mtl.square_root_loss(W, t, eps=0.01)),
-        "0.5 * log_rank(W)",
-    ),
+    "calibrated": (lambda: model(mtl.log_rank, lambda W, t: mtl.square_root_loss(W, t, eps=0.01)),
+     "0.5 * log_rank(W)"),
     "intercept": (lambda: model(mtl.log_rank, intercept=True), "0.5 * log_rank(W)"),
     "hinge": (lambda: model(mtl.log_rank, mtl.hinge_loss, tasks=data("sign")), "0.5 * log_rank(W)"),
     "moved": (lambda: model(lambda W: mtl.log_rank(2 * W - 1)), "0.5 * log_rank(2 * W - 1)"),
-    "capped": (
-        lambda: model(lambda W: mtl.capped_trace_norm(W, 0.5, eps=1e-3)),
-        "0.5 * capped_trace_norm(W, tau=0.5, eps=0.001)",
-    ),
-    "own": (
-        lambda: model(lambda W: mtl.spectral_penalty(W, laplace, laplace_slope)),
-        "0.5 * spectral_penalty(W, function=laplace, derivative=laplace_slope)",
-    ),
+    "capped": (lambda: model(lambda W: mtl.capped_trace_norm(W, 0.5, eps=1e-3)),
+     "0.5 * capped_trace_norm(W, tau=0.5, eps=0.001)"),
+    "own": (lambda: model(lambda W: mtl.spectral_penalty(W, laplace, laplace_slope)),
+     "0.5 * spectral_penalty(W, function=laplace, derivative=laplace_slope)"),
     "covariances": (lambda: fetr(data(), more=lambda W: 0.5 * mtl.log_rank(W)), "0.5 * log_rank(W)"),
-}
+}  # fmt: skip
 
 
 def assert_stated(problem, solution):
@@ -75,8 +69,6 @@ def test_agreement_of_reweighted_models(name):
 
 
 # ------------------------------------------------------------------------------------------------- mutations
-
-
 @pytest.fixture(scope="module")
 def solved():
     problem = model(mtl.log_rank, tasks=data(seed=3))
@@ -136,12 +128,9 @@ def test_a_wrong_reference_is_noticed(solved, monkeypatch):
 
 
 # --------------------------------------------------------------------------------------- models without smoothing
-
-
 def exact(penalty=None, constraints=lambda W: [], largest_rank=M):
     """The model, and a point of it: proximal gradient steps on the sum of squares, from the least-squares weights."""
-    tasks = data(seed=2, rank=2)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(data(seed=2, rank=2))
     loss = mtl.sum_of_squares(W, tasks)
     problem = mtl.minimize(
         loss if penalty is None else loss + 6.0 * penalty(W),
@@ -162,8 +151,7 @@ def exact(penalty=None, constraints=lambda W: [], largest_rank=M):
 
 def claimed(problem, V):
     """A solution that states these weights."""
-    tasks = problem.form().losses[0].tasks
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(problem.form().losses[0].tasks)
     any_solution = mtl.minimize(mtl.sum_of_squares(W, tasks) + mtl.log_rank(W)).solve()
     stated = replace(moved(problem, any_solution, V), status="stationary", dual_bound=-np.inf, tol=1e-9)
     return with_steps(stated, ())
@@ -172,20 +160,14 @@ def claimed(problem, V):
 EXACT = {
     "log_rank": (lambda W: mtl.log_rank(W, eps=0), ["6 * log_rank(W, eps=0) majorised"]),
     "capped": (lambda W: mtl.capped_trace_norm(W, 2.0), ["6 * capped_trace_norm(W, tau=2) majorised"]),
-    "geman": (
-        lambda W: mtl.spectral_penalty(W, geman, geman_slope, eps=0),
-        ["6 * spectral_penalty(W, function=geman, derivative=geman_slope, eps=0) majorised"],
-    ),
-    "laplace": (
-        lambda W: mtl.spectral_penalty(W, laplace, laplace_slope, eps=0),
-        ["6 * spectral_penalty(W, function=laplace, derivative=laplace_slope, eps=0) majorised"],
-    ),
-    "schatten": (
-        lambda W: mtl.schatten_norm(W, 0.5, eps=0),
-        [f"6 * schatten_norm(W, p=0.5, eps=0) with its {side} space kept" for side in ("column", "row")],
-    ),
+    "geman": (lambda W: mtl.spectral_penalty(W, geman, geman_slope, eps=0),
+     ["6 * spectral_penalty(W, function=geman, derivative=geman_slope, eps=0) majorised"]),
+    "laplace": (lambda W: mtl.spectral_penalty(W, laplace, laplace_slope, eps=0),
+     ["6 * spectral_penalty(W, function=laplace, derivative=laplace_slope, eps=0) majorised"]),
+    "schatten": (lambda W: mtl.schatten_norm(W, 0.5, eps=0),
+     [f"6 * schatten_norm(W, p=0.5, eps=0) with its {side} space kept" for side in ("column", "row")]),
     "rank": (mtl.rank, [f"6 * rank(W) with its {side} space kept" for side in ("column", "row")]),
-}
+}  # fmt: skip
 
 
 @pytest.mark.slow
@@ -259,14 +241,12 @@ def test_a_wrong_space_is_noticed_by_the_other_row(wrong):
 
 
 # --------------------------------------------------------------------------------------- steps of majorisation
-
 EPS = 1e-2
 
 
 def calibrated(reweights_losses=True, m=M, **options):
     """(problem, solution) with the first, a middle and the last step of the paper's Algorithm 1, or of it for sums of squares."""
-    tasks = data(layout="separate", m=m, rank=2, **options)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(data(layout="separate", m=m, rank=2, **options))
     loss = mtl.square_root_loss(W, tasks, eps=EPS) if reweights_losses else mtl.sum_of_squares(W, tasks)
     problem = mtl.minimize(loss + 0.5 * mtl.log_rank(W, eps=EPS))
     y = tasks.per_task(tasks.targets)
@@ -363,8 +343,6 @@ def test_a_majoriser_that_is_none_is_noticed(stepped, monkeypatch):
 
 
 # ---------------------------------------------------------------------------------------------------- large data
-
-
 @pytest.mark.slow
 def test_of_large_data_some_tasks_are_compared():
     """The very solution and its very steps, not those of a subsample."""

@@ -14,12 +14,11 @@ from mtldsl.problems import cross_check
 from mtldsl.problems.cross_check_comparison import BlockCheck, MajorizationRow
 from mtldsl.testing import assert_agrees
 from tests.loops import for_each
-from tests.models import shared
+from tests.models import shared, with_weights
 
 
 def group_lasso(n=25, ridge=0.0, constraints=lambda W: []):
-    tasks = shared(1, n=n)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(shared(1, n=n))
     objective = mtl.squared_loss(W, tasks) + 2.0 * mtl.l21_norm(W)
     return mtl.minimize(objective + ridge * mtl.ridge(W) if ridge else objective, subject_to=constraints(W))
 
@@ -68,15 +67,12 @@ def test_the_last_solution_is_used_while_parameters_stand():
 
 def test_a_solution_of_another_problem_is_refused(solved):
     _, solution, _ = solved
-    tasks = shared(1, n=10)
-    V = mtl.Weights(tasks, name="V")
+    tasks, V = with_weights(shared(1, n=10), name="V")
     with pytest.raises(ModelError, match=r"unknowns .*'W'.* but the problem has .*'V'"):
         mtl.minimize(mtl.squared_loss(V, tasks)).cross_check(solution)
 
 
 # ---------------------------------------------------------------------------------- what it must notice
-
-
 @for_each("atom", [SquaredLoss, L21Norm])
 def test_a_wrong_formula_is_noticed(solved, monkeypatch, atom):
     problem, solution, _ = solved
@@ -179,8 +175,6 @@ def test_disagreement_is_raised_on_request(solved):
 
 
 # ---------------------------------------------------------------------------------------------- sizes
-
-
 def test_too_large_a_problem_is_checked_on_a_seeded_subsample():
     problem = group_lasso(n=60)
     solution = problem.solve()
@@ -203,8 +197,7 @@ def test_a_model_on_two_data_sets_cannot_be_subsampled():
 
 
 def test_a_semidefinite_matrix_beyond_cvxpy_is_refused(monkeypatch):
-    tasks = shared(1, n=10)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(shared(1, n=10))
     problem = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.trace_norm(W))
     monkeypatch.setattr(by_reference, "SETTINGS", replace(by_reference.SETTINGS, semidefinite_rows=9))
     with pytest.raises(SolverError, match=r"trace_norm\(W\)[\s\S]*side 10, and its solvers manage 9"):
@@ -212,8 +205,6 @@ def test_a_semidefinite_matrix_beyond_cvxpy_is_refused(monkeypatch):
 
 
 # ---------------------------------------------------------------------------------------------- table
-
-
 def test_table(solved):
     *_, check = solved
     text = str(check)

@@ -28,7 +28,7 @@ from mtldsl.solution import build as solved
 from mtldsl.solution import fields
 from tests.atoms.new_words import NEW, Magnitudes
 from tests.loops import for_each
-from tests.models import shared
+from tests.models import shared, with_weights
 
 B = np.array([[1.0, 0.0], [-1.0, 1.0], [0.0, -1.0], [0.5, 0.0]])
 
@@ -39,8 +39,6 @@ def real(intercept=False, **data):
 
 
 # ------------------------------------------------------------------------------------- faults of the compile step
-
-
 def of_losses(change):
     """Every loss of the normal form is changed."""
     return of_what_is_made("_loss_term", change)
@@ -135,8 +133,6 @@ def radius_doubled(monkeypatch):
 
 
 # --------------------------------------------------------------------------------- words that are wrong all through
-
-
 def trace_norm_times(monkeypatch):
     """The trace norm is 1.1 times as large, with its prox and its dual norm."""
     value, prox, gauge = TraceNorm.value, TraceNorm.prox, TraceNorm.dual_gauge
@@ -179,8 +175,6 @@ def ball_is_larger(monkeypatch):
 
 
 # ----------------------------------------------------------------------------------------- what comes back is not it
-
-
 def after_the_solve(change):
     """Every solution is changed before it is looked at."""
 
@@ -304,8 +298,6 @@ def test_without_the_sabotage_nothing_is_said(build):
 
 
 # ------------------------------------------------------------------------------------------------- no false alarm
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("shift, scale", [(0.0, 1e-9), (1e6, 1e9), (1e12, 1e-3), (0.0, 1e4), (1e12, 1e9)])
 def test_units_and_offsets_are_no_faults(scale, shift):
@@ -315,8 +307,7 @@ def test_units_and_offsets_are_no_faults(scale, shift):
     Y = (
         X @ rng.normal(size=(4, 3)) / np.abs(X).max(axis=0).max() + 0.1 * rng.normal(size=(25, 3))
     ) * scale + shift
-    tasks = mtl.Tasks.shared(X, Y)
-    W = mtl.Weights(tasks, intercept=True)
+    tasks, W = with_weights(mtl.Tasks.shared(X, Y), intercept=True)
     for typed in (
         mtl.squared_loss(W, tasks),
         mtl.huber_loss(W, tasks, delta=scale),
@@ -330,8 +321,7 @@ def test_labels_that_are_met_exactly_are_no_fault():
     """Nothing is left of the loss but rounding."""
     rng = np.random.default_rng(6)
     X = rng.normal(size=(5, 9))
-    tasks = mtl.Tasks.shared(X, np.exp(rng.normal(size=(5, 2))))
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared(X, np.exp(rng.normal(size=(5, 2)))))
     for loss in (mtl.squared_loss, mtl.absolute_loss, mtl.square_root_loss, mtl.huber_loss):
         assert np.isfinite(
             mtl.minimize(loss(W, tasks) + 1e-12 * mtl.ridge(W)).solve(max_seconds=0.5).objective
@@ -365,8 +355,7 @@ def tables(labels="real", kind="table", n=120, d=4, m=4, seed=1, exponent=0):
 def test_a_share_of_many_samples_says_what_all_of_them_say(kind, loss):
     """The value by a share is the value as typed, at a mean and with intercepts too; other samples are looked at where weights are others."""
     labels, n = "sign" if loss == "logistic_loss" else "real", 24_000 if "group" in kind else 6_000
-    tasks = tables(labels, kind, n, exponent=3)
-    W = mtl.Weights(tasks, intercept=True)
+    tasks, W = with_weights(tables(labels, kind, n, exponent=3), intercept=True)
     seen = set()
     for mean in (False, True):
         problem = mtl.minimize(2.0 * getattr(mtl, loss)(W, tasks, mean=mean) + 0.5 * mtl.ridge(W))

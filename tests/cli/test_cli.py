@@ -56,8 +56,6 @@ def eighty_columns(monkeypatch):
 
 
 # -------------------------------------------------------------------------------------------------- solve
-
-
 @pytest.mark.slow
 def test_the_main_job(run):
     """Digits: solved, certified, cross-checked, of low rank, and better than guessing on every task."""
@@ -148,14 +146,10 @@ def test_starts_and_solver_options_on_the_command_line(run, small):
 
 
 ON_PAGE = (
-    "<title>A small [bold]model[/bold]</title>",
-    "λ ‖W‖⁎",
-    "the cross-check agrees",
-    " rows that were not learned on.",
-    "mtldsl solve small.toml",
-    "Everything, as the terminal shows it",
+    "<title>A small [bold]model[/bold]</title>", "λ ‖W‖⁎", "the cross-check agrees",
+    " rows that were not learned on.", "mtldsl solve small.toml", "Everything, as the terminal shows it",
     "Certificate",
-)
+)  # fmt: skip
 
 
 @pytest.mark.slow
@@ -182,8 +176,6 @@ def test_many_tasks_are_summed_up(run, small):
 
 
 # --------------------------------------------------------------------------------------------- exit code 1
-
-
 def test_not_certified_is_exit_code_1(run, small):
     small.write_text(SMALL + '[solve]\nsolver = "admm"\nmax_iter = 1\n')
     code, out, err = run("solve", small, "--no-check")
@@ -242,21 +234,16 @@ def test_a_solver_that_fails_is_exit_code_1(run, small, monkeypatch):
 
 
 # --------------------------------------------------------------------------------------------- exit code 2
-
-
 @for_each(
     ("old", "new", "message"),
     [
-        (
-            "trace_norm",
-            "trace_nrm",
-            "small.toml:3:44: there is no word 'trace_nrm'; did you mean 'trace_norm'?",
-        ),
+        ("trace_norm", "trace_nrm",
+         "small.toml:3:44: there is no word 'trace_nrm'; did you mean 'trace_norm'?"),
         ("low_rank", "low_rnk", "small.toml:6:12: there is no dataset 'low_rnk'"),
         ("lam = 2.0", "lam = -2.0", "small.toml:14:7: Parameter 'lam' cannot be -2.0"),
         ("[0, :]", "[9, :]", "small.toml:4:16: row of W[9, :]: index 9 is out of range"),
     ],
-)
+)  # fmt: skip
 def test_bad_input_is_one_block_on_stderr(run, small, old, new, message):
     small.write_text(SMALL.replace(old, new))
     for command in ("solve", "check", "explain"):
@@ -277,14 +264,12 @@ def test_bad_input_is_one_block_on_stderr(run, small, old, new, message):
         ("--set max_seconds=soon", "--set max_seconds=soon: max_seconds must be a number of seconds > 0"),
         ("--set max_second=3", "[solve] has no key 'max_second'; did you mean 'max_seconds'?"),
         ("--set method=block", "options belong to one solver"),
-        (
-            "--solver alternating --set method=fast",
-            "--set method=fast: method must be one of 'auto', 'newton'",
-        ),
+        ("--solver alternating --set method=fast",
+         "--set method=fast: method must be one of 'auto', 'newton'"),
         ("--output w.pdf", "--output w.pdf: the path must end in .npz"),
         ("--output /no/such/folder/w.npz", "w.npz: cannot be written (No such file or directory)"),
     ],
-)
+)  # fmt: skip
 def test_wrong_options_are_exit_code_2(run, small, arguments, message):
     code, _, err = run("solve", small, "--no-check", *arguments.split())
     assert code == 2 and message in err
@@ -312,8 +297,6 @@ def test_usage_is_exit_code_2(capsys, arguments):
 
 
 # ------------------------------------------------------------------------------------------------- Ctrl-C
-
-
 def test_ctrl_c_in_the_solver_reports_the_best_point(run, small, tmp_path, monkeypatch):
     solver = get_solver("admm")
     real = type(solver).solve
@@ -351,8 +334,6 @@ def test_ctrl_c_while_reading(run, small, monkeypatch):
 
 
 # --------------------------------------------------------------------------------- check, explain and words
-
-
 def test_check_checks_whatever_the_file_says(run, small):
     small.write_text(SMALL + "[check]\ncross_check = false\n")
     code, out, _ = run("check", small)
@@ -404,8 +385,6 @@ def test_words_shows_what_is_learned_and_how_tasks_are_alike(run):
 
 
 # -------------------------------------------------------------------------------------------- as a user would
-
-
 # Three tests of the command line start it as a process: the two that follow, and Ctrl-C in tests/system/test_stops.py. What else is said of the command line is said of `main`, in this process.
 
 

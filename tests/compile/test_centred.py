@@ -6,6 +6,7 @@ import pytest
 import mtldsl as mtl
 from mtldsl.atoms.matrix_function import REGISTRY, Loss
 from tests.loops import for_each
+from tests.models import with_weights
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))
@@ -16,8 +17,7 @@ KINKED = [name for name in FAR if REGISTRY[name].separable and not REGISTRY[name
 
 
 def problem(Y, loss="squared_loss", intercept=True):
-    tasks = mtl.Tasks.shared(X, Y)
-    W = mtl.Weights(tasks, intercept=intercept)
+    tasks, W = with_weights(mtl.Tasks.shared(X, Y), intercept=intercept)
     return mtl.minimize(getattr(mtl, loss)(W, tasks) + 0.3 * mtl.l21_norm(W))
 
 
@@ -77,8 +77,7 @@ def test_missing_labels_weights_and_separate_inputs():
 @for_each("penalty", ["l21_norm", "ridge"])
 def test_the_objective_is_that_of_the_intercepts_returned(offset, penalty):
     """Beside labels of 1e15 an intercept is a multiple of 1/8."""
-    tasks = mtl.Tasks.shared(X, SIGNAL + offset)
-    W = mtl.Weights(tasks, intercept=True)
+    tasks, W = with_weights(mtl.Tasks.shared(X, SIGNAL + offset), intercept=True)
     solution = mtl.minimize(mtl.squared_loss(W, tasks) + 0.3 * getattr(mtl, penalty)(W)).solve()
     labels = tasks.targets.reshape(2, -1).T - offset  # exactly
     residual = X @ solution.W + (solution.intercept - offset) - labels

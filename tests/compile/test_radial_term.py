@@ -9,13 +9,12 @@ import mtldsl as mtl
 from mtldsl.atoms.matrix_function import Loss
 from mtldsl.normal_form.terms.joint_losses import RadialTerm
 from tests.loops import for_each
-from tests.models import separate, shared
+from tests.models import separate, shared, with_weights
 
 
 @for_each("make", [separate, lambda seed: shared(seed, sample_weights=True)])
 def test_all_tasks_at_once_are_the_tasks_one_by_one(make):
-    tasks = make(3)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(make(3))
     form = mtl.minimize(2.5 * mtl.square_root_loss(W, tasks, mean=True) + mtl.trace_norm(W)).form()
     (loss,) = form.losses
     assert isinstance(loss, RadialTerm)
@@ -42,8 +41,7 @@ def test_a_radial_loss_that_is_not_the_norm_has_its_own_prox():
         def prox(self, z, y, step, s=None):
             return 0.5 * (z + y)
 
-    tasks = separate(3)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(separate(3))
     (loss,) = mtl.minimize(mtl.square_root_loss(W, tasks) + mtl.trace_norm(W)).form().losses
     z = np.random.default_rng(1).normal(size=tasks.n_samples)
     found = replace(loss, atom=Halfway()).prox(z, 0.3)

@@ -32,7 +32,7 @@ from mtldsl.solvers.routes import accepting_routes, get_solver
 from mtldsl.solvers.solver import Point
 from tests.loops import for_each
 from tests.models import MODELS as CONVEX
-from tests.models import separate, shared
+from tests.models import separate, shared, with_weights
 from tests.test_mixed_nonconvex import MODELS as NONCONVEX
 
 OWN = {}
@@ -76,8 +76,7 @@ def few_features_with_a_covariance_of_the_tasks():
 
 @model
 def covariances_of_both_sides():
-    tasks = separate(5)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(separate(5))
     A, B = mtl.FeaturePrecision(tasks), mtl.TaskPrecision(tasks)
     bounds = [A >> 0.1, A << 10.0, B >> 0.1, B << 10.0]
     return mtl.minimize(
@@ -87,8 +86,7 @@ def covariances_of_both_sides():
 
 @model
 def rows_with_weights_bounds_and_a_ridge():
-    tasks = shared(6, missing=0.2, sample_weights=True).standardize()
-    W = mtl.Weights(tasks, intercept=True)
+    tasks, W = with_weights(shared(6, missing=0.2, sample_weights=True).standardize(), intercept=True)
     weights = np.arange(1.0, 7.0)
     return mtl.minimize(
         mtl.huber_loss(W, tasks) + 2.0 * mtl.l21_norm(W, weights=weights) + mtl.l1_norm(W, weights=weights[:, None]),
@@ -98,8 +96,7 @@ def rows_with_weights_bounds_and_a_ridge():
 
 @model
 def tasks_in_bounds_of_their_own():
-    tasks = separate(7)
-    W = mtl.Weights(tasks, intercept=True)
+    tasks, W = with_weights(separate(7), intercept=True)
     bound = np.linspace(-2.0, 0.0, 24).reshape(6, 4)
     return mtl.minimize(
         mtl.square_root_loss(W - bound, tasks, eps=0.1) + mtl.l12_norm(2.0 * W - 1.0) + mtl.l21_norm(W),
@@ -109,8 +106,7 @@ def tasks_in_bounds_of_their_own():
 
 @model
 def f_score_between_two_other_losses_with_intercepts_moved():
-    tasks = shared(8, labels="sign")
-    W = mtl.Weights(tasks, intercept=True)
+    tasks, W = with_weights(shared(8, labels="sign"), intercept=True)
     return mtl.minimize(
         mtl.logistic_loss(W, tasks)
         + mtl.structured_hinge(2.0 * W - 0.3, tasks, metric=mtl.metrics.FScore())
@@ -131,22 +127,19 @@ def few_samples(seed, repeated=False):
 
 @model
 def few_samples_with_an_intercept():
-    tasks = few_samples(9)
-    W = mtl.Weights(tasks, intercept=True)
+    tasks, W = with_weights(few_samples(9), intercept=True)
     return mtl.minimize(mtl.huber_loss(W, tasks) + 0.3 * mtl.trace_norm(W) + 0.1 * mtl.ridge(W))
 
 
 @model
 def few_samples_one_of_them_twice():
-    tasks = few_samples(10, repeated=True)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(few_samples(10, repeated=True))
     return mtl.minimize(mtl.absolute_loss(W, tasks) + mtl.squared_trace_norm(W))
 
 
 @model
 def few_samples_in_a_ball():
-    tasks = few_samples(11)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(few_samples(11))
     return mtl.minimize(mtl.squared_loss(W, tasks), subject_to=[mtl.trace_norm(W) <= 1.0])
 
 
@@ -157,8 +150,7 @@ def between_features(seed, d=6):
 
 @model
 def matrices_between_the_features_and_two_losses():
-    tasks = shared(12, labels="sign", missing=0.2)
-    W = mtl.Weights(tasks, intercept=True)
+    tasks, W = with_weights(shared(12, labels="sign", missing=0.2), intercept=True)
     penalty = mtl.kronecker_ridge(-0.5 * W, between_features(1), 3.0 * np.eye(4)) + 0.2 * mtl.ridge(2.0 * W)
     singular = mtl.kronecker_ridge(W, np.outer(np.arange(6.0), np.arange(6.0)), np.eye(4))
     return mtl.minimize(mtl.hinge_loss(W, tasks) + mtl.squared_hinge_loss(W, tasks) + penalty + singular)
@@ -166,8 +158,7 @@ def matrices_between_the_features_and_two_losses():
 
 @model
 def a_matrix_between_the_features_of_separate_inputs():
-    tasks = separate(13)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(separate(13))
     return mtl.minimize(
         mtl.absolute_loss(W, tasks) + 0.3 * mtl.kronecker_ridge(W, between_features(2), np.eye(4))
     )
@@ -175,16 +166,14 @@ def a_matrix_between_the_features_of_separate_inputs():
 
 @model
 def rows_of_zeros_beside_a_smooth_rank():
-    tasks = shared(14, missing=0.2)
-    W = mtl.Weights(tasks, intercept=True)
+    tasks, W = with_weights(shared(14, missing=0.2), intercept=True)
     own = mtl.square_root_loss(2.0 * W, tasks) + mtl.log_rank(-0.5 * W) + 0.1 * mtl.ridge(W)
     return mtl.minimize(own, subject_to=[W[0, :] == 0, W[3:5, :] == 0])
 
 
 @model
 def sums_and_differences_on_both_sides_beside_an_exact_rank():
-    tasks = separate(15, labels="sign")
-    W = mtl.Weights(tasks, intercept=True)
+    tasks, W = with_weights(separate(15, labels="sign"), intercept=True)
     equations = [W.sum(axis=0) == 0, W[:, 0] - 2.0 * W[:, 1] == 0, W[1, :] == W[2, :]]
     return mtl.minimize(mtl.hinge_loss(W, tasks) + mtl.log_rank(W, eps=0), subject_to=equations)
 
@@ -203,8 +192,7 @@ def sparse_equations_of_sparse_inputs_and_a_second_matrix():
 
 @model
 def one_entry_fixed_is_no_equation_of_all_columns():
-    tasks = shared(17)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(shared(17))
     return mtl.minimize(mtl.squared_loss(W, tasks) + mtl.log_rank(W), subject_to=[W[0, 1] == 0, W[1, :] == 1])
 
 
@@ -229,8 +217,7 @@ def test_equations_hold_exactly_where_rows_are_fixed():
 
 def test_sparse_inputs_stay_sparse_where_rows_are_fixed():
     X = scipy.sparse.random_array((200, 40), density=0.05, rng=np.random.default_rng(0), format="csr")
-    tasks = mtl.Tasks.shared(X, np.ones((200, 2)) + np.eye(200)[:, :2])
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared(X, np.ones((200, 2)) + np.eye(200)[:, :2]))
     problem = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.rank(W), subject_to=[W[:5, :] == 0])
     easier, _ = NullSpace().apply(problem.form())
     (loss,) = easier.losses
@@ -358,12 +345,10 @@ def refusals():
         (mtl.ridge(W), "no function has a matrix"),
     ):
         yield WhitenedLosses(), mtl.minimize(mtl.absolute_loss(W, tasks) + penalty), said
-    sparse = mtl.Tasks.shared(scipy.sparse.csr_array((9_000, 500)), np.ones((9_000, 1)))
-    V = mtl.Weights(sparse)
+    sparse, V = with_weights(mtl.Tasks.shared(scipy.sparse.csr_array((9_000, 500)), np.ones((9_000, 1))))
     penalty = mtl.kronecker_ridge(V, np.diag(np.arange(1.0, 501.0)), np.eye(1))
     yield WhitenedLosses(), mtl.minimize(mtl.absolute_loss(V, sparse) + penalty), "become dense"
-    few = few_samples(12)
-    V = mtl.Weights(few)
+    few, V = with_weights(few_samples(12))
     for norm in (mtl.l1_norm, mtl.l21_norm, mtl.l12_norm):
         yield SampleSpan(), mtl.minimize(mtl.absolute_loss(V, few) + norm(V)), "changes with the basis"
 
@@ -375,8 +360,6 @@ def test_what_is_not_taken_is_said(reduction, problem, said):
 
 
 # ------------------------------------------------------------------------------------- above a spectrum
-
-
 def has_a_spectrum(name):
     form = FORMS[name]
     return bool(majorizations(form, form.zeros())[0].ways)
@@ -425,8 +408,6 @@ def test_the_reference_lies_above_the_spectrum_and_touches_it(name):
 
 
 # -------------------------------------------------------------------------------------------- multipliers
-
-
 class Certified:
     """Stops where the point, taken back, is proven optimal for the form as given by its own multipliers."""
 
@@ -461,8 +442,7 @@ def test_multipliers_of_exact_reductions_prove_the_form(name, key):
 
 def test_a_task_subset_hands_back_no_multipliers():
     """Those of some tasks alone are not multipliers of all: the certificate must not be handed arrays of another length."""
-    tasks = shared(4)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(shared(4))
     form = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l1_norm(W)).form()
     subset = TaskSubset([1, 3], form.zeros())
     easier, recipe = subset.apply(form)

@@ -49,10 +49,8 @@ def test_matlab_matrices(tmp_path):
     expected = Tasks.shared(X, Y).fingerprint()
     assert read_mat(tmp_path / "a.mat", "A", "B").fingerprint() == expected
     assert read_mat(tmp_path / "a.mat", "table", 2).fingerprint() == expected
-    assert (
-        read_mat(tmp_path / "a.mat", "S", "B").fingerprint()
-        == Tasks.shared(sparse.csr_array(X), Y).fingerprint()
-    )
+    found = read_mat(tmp_path / "a.mat", "S", "B").fingerprint()
+    assert found == Tasks.shared(sparse.csr_array(X), Y).fingerprint()
     grouped = read_mat(tmp_path / "a.mat", "table", 1, task_ids="who")
     assert grouped.task_names == ("1", "2") and grouped.counts.tolist() == [2, 4]
     np.testing.assert_array_equal(grouped.targets, Y[[0, 2, 1, 3, 4, 5], 1])
@@ -63,14 +61,9 @@ def test_numpy_archive_with_names_missing_labels_and_groups(tmp_path):
     holes = labels.astype(float)
     holes[0, 0] = np.nan
     np.savez(
-        tmp_path / "a.npz",
-        X=X,
-        Y=labels,
-        holes=holes,
-        ids=["u", "v"] * 3,
-        task_names=["s", "t"],
+        tmp_path / "a.npz", X=X, Y=labels, holes=holes, ids=["u", "v"] * 3, task_names=["s", "t"],
         feature_names=list("abc"),
-    )
+    )  # fmt: skip
     tasks = read_npz(tmp_path / "a.npz", binary=True)
     np.testing.assert_array_equal(tasks.targets, 2.0 * labels.T.ravel() - 1)
     assert tasks.task_names == ("s", "t") and tasks.feature_names == ("a", "b", "c")

@@ -17,9 +17,8 @@ from mtldsl.errors import DataError
 from mtldsl.utils.files import read_archive, read_array
 from tests.loops import for_each
 
+
 # ------------------------------------------------------------------------------------------------- .npz, .npy
-
-
 def npy(shape, dtype="<f8", data=b"") -> bytes:
     out = io.BytesIO()
     np.lib.format.write_array_header_1_0(out, {"descr": dtype, "fortran_order": False, "shape": shape})
@@ -99,8 +98,6 @@ def test_sparse_indices_that_point_outside_are_refused(tmp_path):
 
 
 # ------------------------------------------------------------------------------------------------- MATLAB
-
-
 @pytest.fixture
 def mat(tmp_path):
     cells = np.empty((1, 2), object)
@@ -174,8 +171,6 @@ def test_a_matlab_file_that_claims_a_terabyte_is_refused(mat):
 
 
 # ----------------------------------------------------------------------------------------------------- XML
-
-
 def test_an_entity_bomb_in_a_label_list_is_not_expanded(tmp_path):
     (tmp_path / "a.arff").write_text(
         "@relation r\n@attribute x numeric\n@attribute y {0,1}\n@data\n1,0\n2,1\n"
@@ -189,8 +184,6 @@ def test_an_entity_bomb_in_a_label_list_is_not_expanded(tmp_path):
 
 
 # ---------------------------------------------------------------------------------------------- stored tasks
-
-
 @for_each(
     ("name", "change", "message"),
     [

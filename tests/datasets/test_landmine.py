@@ -95,16 +95,10 @@ WRONG = {
     "a row less": (dict(feature=cells(INPUTS), label=cells([LABELS[0], LABELS[1][:2], LABELS[2]])), {}, ["task1", "3 rows", "2 labels"]),
     "other features": (dict(feature=cells([INPUTS[0], INPUTS[1][:, :4], INPUTS[2]]), label=cells(LABELS)), {}, ["4 features", "9"]),
     "text": (dict(feature=cells([*INPUTS[:2], "hello"]), label=cells(LABELS)), {}, ["feature{3}", "real numbers"]),
-    "a count": (
-        dict(feature=cells(INPUTS), label=cells([LABELS[0], LABELS[1], np.array([0, 0, 2, 1])])),
-        {},
-        ["label{3}, row 3, is 2", "0/1 or -1/+1"],
-    ),
-    "two codings": (
-        dict(feature=cells(INPUTS), label=cells([LABELS[0], LABELS[1], SIGNS[2]])),
-        {},
-        ["label{3}, row 1, is -1", "those before it are 0/1"],
-    ),
+    "a count": (dict(feature=cells(INPUTS), label=cells([LABELS[0], LABELS[1], np.array([0, 0, 2, 1])])), {},
+     ["label{3}, row 3, is 2", "0/1 or -1/+1"]),
+    "two codings": (dict(feature=cells(INPUTS), label=cells([LABELS[0], LABELS[1], SIGNS[2]])), {},
+     ["label{3}, row 1, is -1", "those before it are 0/1"]),
 }  # fmt: skip
 
 

@@ -110,12 +110,9 @@ def test_archives(tmp_path):
     for k, rows in enumerate(CUTS):
         thin = sparse.csr_array(X[rows])
         parts = {
-            "data": thin.data,
-            "indices": thin.indices,
-            "indptr": thin.indptr,
-            "shape": thin.shape,
+            "data": thin.data, "indices": thin.indices, "indptr": thin.indptr, "shape": thin.shape,
             "format": "csr",
-        }
+        }  # fmt: skip
         np.savez(tmp_path / f"{k}.npz", y=Y[rows, 0], task=IDS[rows], **parts)
     long = datasets.scan(tmp_path, task="task")
     assert long.is_sparse

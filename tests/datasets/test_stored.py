@@ -77,8 +77,6 @@ def test_values_on_the_disk(tmp_path, dtype):
 
 
 # ------------------------------------------------------------------------------------------------ interruptions
-
-
 def test_an_iterator_that_breaks_is_begun_again(tmp_path):
     X, y, ids = table()
 
@@ -165,8 +163,6 @@ def test_a_part_that_is_not_what_it_was_is_read_again(tmp_path, monkeypatch, wha
 
 
 # ------------------------------------------------------------------------------------------------------- memory
-
-
 @pytest.mark.slow
 def test_memory_is_that_of_a_piece(tmp_path, monkeypatch):
     """12 MB of entries through 2 MB of memory, and products on them through less than one task's rows."""
@@ -198,8 +194,6 @@ def test_memory_is_that_of_a_piece(tmp_path, monkeypatch):
 
 
 # ------------------------------------------------------------------------------------------------------ hashing
-
-
 def test_hashed_columns_are_signed_sums_and_stay_the_same(tmp_path):
     """Hashed columns are sums with signs and the same for new inputs."""
     X, y, ids = table(d=500)
@@ -226,8 +220,6 @@ def test_indices_beyond_32_bits_are_hashed_with_all_their_bits():
 
 
 # ------------------------------------------------------------------------------------------------------- errors
-
-
 X, LABELS, IDS = table()
 
 

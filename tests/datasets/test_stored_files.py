@@ -27,8 +27,6 @@ def full_table():
 
 
 # ------------------------------------------------------------------------------------------------------- LIBSVM
-
-
 def libsvm(folder, X, y, ids, size=37, **options):
     folder.mkdir()
     for k, (part, labels, tasks) in enumerate(chunks(X, y, ids, size)):
@@ -87,33 +85,23 @@ def test_a_libsvm_file_per_task_is_named_by_it(tmp_path):
 GOOD = ["1 qid:3 1:2 4:-5e-1", "  +1   qid:3\t1:2.0 4:-.5  # 1:2 ", "1.0 qid:03 01:2e0 4:-0.5\r"]
 EMPTY = ["", "   ", "# qid:1", "\r"]
 BAD_LINES = {
-    "1 qid:3 1:a": "the value 'a' is not a number",
-    "x qid:3 1:1": "the label 'x' is not a number",
-    "1,2 qid:3 1:1": "several labels a line",
-    "1 qid:x 1:1": "the qid 'x' is not a number",
-    "1 qid:1.5 1:1": "qid:1.5 is not a whole number",
-    "1 1:1": 'there is no "qid:"',
-    "1 qid:3 1 2": "'1' is not \"index:value\"",
-    "1 qid:3 1:2:3 4": "'1:2:3' is not \"index:value\"",
-    "1 qid:3 1: 2": "the value '' is not a number",
-    "1 qid:3 1 :2": "'1' is not \"index:value\"",
-    "1 qid:3 :2": "the index '' is not a number",
-    "1:2 qid:3 1:2": "the label '1:2' is not a number",
-    "1 1:2 qid:3": "the index 'qid' is not a number",
-    "1 qud:3 1:2": "the index 'qud' is not a number",
-    "1 qid:3 0:1": "LIBSVM counts from 1",
-    "1 qid:3 -1:1": "the index -1 is negative",
+    "1 qid:3 1:a": "the value 'a' is not a number", "x qid:3 1:1": "the label 'x' is not a number",
+    "1,2 qid:3 1:1": "several labels a line", "1 qid:x 1:1": "the qid 'x' is not a number",
+    "1 qid:1.5 1:1": "qid:1.5 is not a whole number", "1 1:1": 'there is no "qid:"',
+    "1 qid:3 1 2": "'1' is not \"index:value\"", "1 qid:3 1:2:3 4": "'1:2:3' is not \"index:value\"",
+    "1 qid:3 1: 2": "the value '' is not a number", "1 qid:3 1 :2": "'1' is not \"index:value\"",
+    "1 qid:3 :2": "the index '' is not a number", "1:2 qid:3 1:2": "the label '1:2' is not a number",
+    "1 1:2 qid:3": "the index 'qid' is not a number", "1 qud:3 1:2": "the index 'qud' is not a number",
+    "1 qid:3 0:1": "LIBSVM counts from 1", "1 qid:3 -1:1": "the index -1 is negative",
     "1 qid:3 1.5:1": "the index 1.5 is not a whole number",
     "1 qid:3 1e300:1": "is not a whole number up to 2^53",
     "1 qid:3 2:1 2:1": "the index 2 follows 2; indices must ascend",
     "1 qid:3 5:1 4:1": "the index 4 follows 5; indices must ascend",
-    "1 qid:3 4:nan": "the value nan of index 4",
-    "1 qid:3 4:inf": "the value inf of index 4",
-    "inf qid:3 4:1": "the label inf",
-    "1 qid:3 1:1_0": "the value '1_0' is not a number",
+    "1 qid:3 4:nan": "the value nan of index 4", "1 qid:3 4:inf": "the value inf of index 4",
+    "inf qid:3 4:1": "the label inf", "1 qid:3 1:1_0": "the value '1_0' is not a number",
     "1 qid:3 13:1": "the index 13 is beyond n_features=12",
     "1 qid:3 1:0x1": "the value '0x1' is not a number",
-}
+}  # fmt: skip
 
 
 def test_numbers_are_those_that_python_reads(tmp_path):
@@ -122,16 +110,9 @@ def test_numbers_are_those_that_python_reads(tmp_path):
     values = np.concatenate([rng.normal(size=300) * 10.0 ** rng.integers(-30, 30, 300), [5e-324, 1e308]])
     words = [f"{v:{f}}" for v in values for f in (".3g", ".6f", ".15e", ".16g", ".17e", "+.0f")]
     words += [
-        "1.",
-        "-.5",
-        "1E5",
-        "1e+05",
-        "9007199254740993",
-        "0.9007199254740993e1",
-        "1e-22",
-        "1e23",
+        "1.", "-.5", "1E5", "1e+05", "9007199254740993", "0.9007199254740993e1", "1e-22", "1e23",
         "00012.50",
-    ]
+    ]  # fmt: skip
     words += ["99999999999999999", "100000000000000000000", "1.00000000000000000000001", "1e-0005"]
     words = [word for word in words if float(word)]
     (tmp_path / "a.svm").write_text("\n".join(f"{word} qid:1 1:{word}" for word in words))
@@ -166,8 +147,6 @@ def test_labels_that_are_not_numbers_are_no_labels(tmp_path):
 
 
 # --------------------------------------------------------------------------------------------------------- NPZ
-
-
 def test_archives_sparse_and_dense(tmp_path):
     X, y, ids = table()
     names = np.array([f"user {k}" for k in ids])
@@ -184,8 +163,6 @@ def test_archives_sparse_and_dense(tmp_path):
 
 
 # ------------------------------------------------------------------------------------------------------ Parquet
-
-
 def parquet(path, columns):
     arrow = pytest.importorskip("pyarrow", reason="pyarrow reads Parquet")
     import pyarrow.parquet
@@ -252,11 +229,8 @@ PARQUET = {
     "no value": ({"a": [1.0, None], "label": [1, 2], "task": [1, 2]}, {}, "a.parquet: nan in row 1, column 'a'; inputs must be finite"),
     "no id": ({"a": [1, 2], "label": [1, 2], "task": [1, None]}, {}, "task_ids: None in row 1"),
     "labels of text": ({"a": [1, 2], "label": ["+", "-"], "task": [1, 2]}, {}, "column 'label' is String, not numeric"),
-    "lists of other lengths": (
-        {"indices": [[1], [2, 3]], "values": [[1.0], [2.0]], "label": [1, 2], "task": [1, 2]},
-        {},
-        "row 1 has 2 indices and 1 values",
-    ),
+    "lists of other lengths": ({"indices": [[1], [2, 3]], "values": [[1.0], [2.0]], "label": [1, 2], "task": [1, 2]},
+     {}, "row 1 has 2 indices and 1 values"),
     "a negative index": ({"indices": [[1], [-3]], "values": [[1.0], [2.0]], "label": [1, 2], "task": [1, 2]}, {}, "index -3 in row 1"),
     "an unknown feature": ({"a": [1, 2], "label": [1, 2], "task": [1, 2]}, {"features": ["b"]}, "there is no column 'b'"),
 }  # fmt: skip
@@ -289,8 +263,6 @@ def test_parquet_without_pyarrow(tmp_path, monkeypatch):
 
 
 # ------------------------------------------------------------------------------------------------- wrong parts
-
-
 def test_wrong_parts_are_named(tmp_path):
     def refused(message, parts, **options):
         with pytest.raises(DataError) as error:

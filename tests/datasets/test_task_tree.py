@@ -75,8 +75,6 @@ def test_bayes_auc_is_that_of_the_true_direction(variance):
 
 
 # ------------------------------------------------------------------------------------------------ hierarchies
-
-
 def groups(parents, names):
     """The sets of tasks under each inner node: two trees with the same are the same."""
     under = {}

@@ -85,8 +85,6 @@ def run(capsys, *words) -> str:
 
 
 # ----------------------------------------------------------------------------------------------------- files in memory
-
-
 def read_csv(quirk, folder, capsys):
     path = write(quirk, folder / "t.csv")
     return read(lambda: datasets.read_csv(path, "y", **quirk.options))
@@ -187,8 +185,6 @@ def read_libsvm(quirk, folder, capsys):
 
 
 # ----------------------------------------------------------------------------------------------------- files that stay
-
-
 def parquet_folder(quirk, folder):
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     there = folder / "parts"
@@ -249,8 +245,6 @@ def store_libsvm(quirk, folder, capsys):
 
 
 # ----------------------------------------------------------------------------------------------------- command line
-
-
 def options_text(options) -> str:
     """[data] keys."""
     plain = {True: "true", False: "false"}

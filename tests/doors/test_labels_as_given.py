@@ -13,6 +13,7 @@ from mtldsl.data.readers.new_rows import read_inputs
 from mtldsl.data.table_description import NOTHING_KNOWN, DataDescription, TableColumn
 from mtldsl.errors import DataError
 from tests.loops import for_each
+from tests.models import with_weights
 
 RNG = np.random.default_rng(5)
 N = 60
@@ -144,15 +145,13 @@ def test_an_unknown_class_is_named(tmp_path, capsys):
 
 def test_a_comma_in_numbers_is_remembered(tmp_path, capsys):
     (tmp_path / "t.csv").write_text("u;y\n1,5;2\n2,5;3\n0,5;1\n")
-    tasks = mtl.datasets.read_csv(tmp_path / "t.csv", "y", delimiter=";", decimal=",")
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.datasets.read_csv(tmp_path / "t.csv", "y", delimiter=";", decimal=","))
     path = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.ridge(W)).solve().save(tmp_path / "w.npz")
     said = [float(row["y"]) for row in predicted(capsys, path, tmp_path / "t.csv")]
     np.testing.assert_allclose(said, mtl.Solution.load(path).predict([[1.5], [2.5], [0.5]])[:, 0], rtol=1e-9)
 
 
 # ----------------------------------------------------------------------------------------------------- the description
-
 SEX = TableColumn.of("sex", ("female", "male"))
 TABLE = DataDescription((SEX,), (TableColumn.of("y", ("no", "yes"), ["y", "y"]),), None, ",", True)
 
@@ -249,14 +248,11 @@ def test_arrays_of_new_rows_are_read_as_those_of_training(tmp_path):
 
 
 # ----------------------------------------------------------------------------------------------------- scores
-
-
 @for_each("loss", ["logistic_loss", "hinge_loss", "squared_loss", "softmax_loss"])
 @for_each("labels", ["0/1", "bool"])
 def test_scores_without_a_metric_refuse_other_units(loss, labels):
     Y = np.where(np.column_stack([UP, ~UP]), 1.0, -1.0)
-    tasks = mtl.Tasks.shared(X, Y)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared(X, Y))
     solution = mtl.minimize(getattr(mtl, loss)(W, tasks) + mtl.ridge(W)).solve()
     other = mtl.Tasks.shared(X, (Y + 1) / 2 if labels == "0/1" else Y > 0)
     for call in (
@@ -273,8 +269,7 @@ def test_scores_without_a_metric_refuse_other_units(loss, labels):
 
 def test_a_kind_of_labels_beside_numbers_keeps_to_its_units():
     Y = np.column_stack([np.where(UP, 1.0, -1.0), X[:, 0]])
-    tasks = mtl.Tasks.shared(X, Y)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared(X, Y))
     model = mtl.logistic_loss(W[:, :1], tasks.select([0])) + mtl.squared_loss(W[:, 1:], tasks.select([1]))
     solution = mtl.minimize(model + mtl.ridge(W)).solve()
     other = mtl.Tasks.shared(X, np.column_stack([UP, X[:, 0]]))

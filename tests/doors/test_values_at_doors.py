@@ -21,6 +21,7 @@ import mtldsl.estimators
 import mtldsl.estimators.baselines
 from mtldsl.errors import DataError
 from tests.loops import for_each
+from tests.models import with_weights
 from tests.tasks.bad_values import KINDS as KINDS_OF_ARRAYS
 from tests.tasks.bad_values import same
 
@@ -130,14 +131,12 @@ def elsewhere(X, y):
         raise NoCell
     parts = [da.from_array(one, chunks=(8, *one.shape[1:])) for one in (X, y)]
     with dask.config.set(scheduler="synchronous"):
-        tasks = mtl.Tasks.from_dask(*parts)
-        W = mtl.Weights(tasks)
+        tasks, W = with_weights(mtl.Tasks.from_dask(*parts))
         return [mtl.minimize(mtl.squared_loss(W, tasks) + mtl.ridge(W)).solve().W]
 
 
 def learned():
-    tasks = mtl.Tasks.shared(X, NUMBERS)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared(X, NUMBERS))
     return mtl.minimize(mtl.squared_loss(W, tasks) + mtl.ridge(W)).solve()
 
 
@@ -175,7 +174,6 @@ def test_every_estimator_has_its_row():
 
 
 # ------------------------------------------------------------------------------------------------- quirks
-
 FRAME = pd.DataFrame(X, columns=["u", "v", "w"])
 
 
@@ -195,12 +193,8 @@ ALIKE = {quirk: of for quirk, (of, meaning) in KINDS_OF_ARRAYS.items() if meanin
 }  # fmt: skip
 
 TEXT, TIMES, SHAPE, LENGTH, ORDER = (
-    r"text|not numeric|bytes",
-    r"time|dates",
-    r"shape",
-    r"rows|samples|shape",
-    "another order",
-)
+    r"text|not numeric|bytes", r"time|dates", r"shape", r"rows|samples|shape", "another order",
+)  # fmt: skip
 BIG = 2**53 + 1
 
 #: the same of what no door takes for inputs: quirk -> (how it is made of X, a piece of the error)

@@ -19,20 +19,16 @@ from mtldsl.estimators import (
 #: every estimator, with models and options of several kinds. scikit-learn compares fits to 1e-7: so near are two solutions whose gaps
 #: are below 1e-10
 ESTIMATORS = (
-    MultiTaskRegressor(),
-    MultiTaskRegressor("Dirty model", rho1=0.5, rho2=0.5, tol=1e-10),
+    MultiTaskRegressor(), MultiTaskRegressor("Dirty model", rho1=0.5, rho2=0.5, tol=1e-10),
     MultiTaskRegressor("squared_loss(W, tasks) + lam * trace_norm(W)", subject_to=["W >= 0"], tol=1e-10),
     MultiTaskClassifier(lam=0.1, one_class="skip", class_weight="balanced", tol=1e-10),
-    GroupedMultiTaskRegressor(),
-    GroupedMultiTaskClassifier(),
-    LabelGraphClassifier(lam=1.0, tol=1e-3),
-    KernelMultiTaskClassifier(C=0.1, tol=1e-3),
-    PLST(),
+    GroupedMultiTaskRegressor(), GroupedMultiTaskClassifier(), LabelGraphClassifier(lam=1.0, tol=1e-3),
+    KernelMultiTaskClassifier(C=0.1, tol=1e-3), PLST(),
     MultiTaskRegressorCV(n_values=2, cv=2, per_task=True, tol=1e-10),
     MultiTaskClassifierCV(n_values=2, cv=2, tol=1e-10),
     GroupedMultiTaskRegressorCV(n_values=2, cv=2, tol=1e-10),
     GroupedMultiTaskClassifierCV(n_values=2, cv=2, tol=1e-10),
-)
+)  # fmt: skip
 
 
 def regression(n=40, d=6, m=3, seed=0):

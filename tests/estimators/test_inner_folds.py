@@ -146,11 +146,8 @@ def test_class_weights_count_for_thresholds_and_probabilities():
     """{class: weight} as that class's rows so often; "balanced" is for the fit alone."""
     X, Y = rare()
     options = {
-        "lam": 1.0,
-        "tune_thresholds": mtl.metrics.ErrorRate(),
-        "calibration": "isotonic",
-        "tol": 1e-10,
-    }
+        "lam": 1.0, "tune_thresholds": mtl.metrics.ErrorRate(), "calibration": "isotonic", "tol": 1e-10,
+    }  # fmt: skip
     stated = MultiTaskClassifier(class_weight={1: 5.0}, **options).fit(X, Y[:, 0])
     weighed = MultiTaskClassifier(**options).fit(X, Y[:, 0], 1.0 + 4.0 * Y[:, 0])
     np.testing.assert_array_equal(stated.thresholds_, weighed.thresholds_)

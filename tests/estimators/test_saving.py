@@ -63,12 +63,7 @@ def by_skops(estimator, folder):
     return skops.loads(written, trusted=strange)
 
 
-WAYS = {
-    "two matrices": by_joblib,
-    "classifier": by_pickle,
-    "graph": by_pickle,
-    "kernels": by_joblib,
-}
+WAYS = {"two matrices": by_joblib, "classifier": by_pickle, "graph": by_pickle, "kernels": by_joblib}
 
 
 def test_what_is_read_back_answers_alike(tmp_path, every_case):

@@ -170,13 +170,9 @@ def test_rows_of_one_long_table_are_scored_by_their_tasks(beside):
     inputs = X if beside else np.column_stack([X, ids])
     for make, y, name, function in (
         (GroupedMultiTaskClassifier, Y[:, 0], "average_precision", theirs.average_precision_score),
-        (
-            GroupedMultiTaskRegressor,
-            X[:, 0] + Y[:, 1],
-            "nmse",
-            lambda a, f: np.mean((a - f) ** 2) / np.var(a),
-        ),
-    ):
+        (GroupedMultiTaskRegressor, X[:, 0] + Y[:, 1], "nmse",
+         lambda a, f: np.mean((a - f) ** 2) / np.var(a)),
+    ):  # fmt: skip
         fitted = make(**({} if beside else {"task": 4})).fit(inputs, y, **given)
         f = fitted.decision_function(inputs, **given) if name != "nmse" else fitted.predict(inputs, **given)
         wanted = [function(y[ids == one], f[ids == one]) for one in (3.0, 1.0, 2.0)]

@@ -40,8 +40,6 @@ def lasso(W, tasks, lam=1.0, kind="l1"):
 
 
 # ---------------------------------------------------------------------------------------------- parameters
-
-
 def test_parameters_of_the_model_are_parameters():
     one = MultiTaskRegressor("Robust-MTL", rho1=2.0)
     assert one.get_params()["rho1"] == 2.0 == one.rho1 and one.get_params()["rho2"] is None
@@ -61,8 +59,6 @@ def test_another_model_takes_the_defaults_of_the_old_one_along():
 
 
 # ------------------------------------------------------------------------------------------------ searches
-
-
 def by_hand(values):
     """The mean score of every value over the folds."""
     models = [MultiTaskRegressor(lam=value) for value in values]
@@ -112,8 +108,6 @@ def test_scikit_learns_scorers_and_predictions_by_folds():
 
 
 # ----------------------------------------------------------------------------------------------- pipelines
-
-
 @pytest.mark.slow
 def test_a_table_of_numbers_and_words_with_missing_inputs():
     rng = np.random.default_rng(0)
@@ -140,8 +134,6 @@ def test_names_come_through_a_pipeline_whose_output_is_a_table():
 
 
 # ------------------------------------------------------------------------------------------------- routing
-
-
 @pytest.fixture
 def routed():
     with sklearn.config_context(enable_metadata_routing=True):

@@ -25,8 +25,6 @@ TIGHT = {"lam": 0.5, "tol": 1e-10}
 
 
 # ------------------------------------------------------------------------------------------------- samples
-
-
 def assert_same_weights(one, other):
     np.testing.assert_allclose(one.coef_, other.coef_, atol=1e-6)
 
@@ -74,8 +72,6 @@ def test_weights_of_rows_of_tasks():
 
 
 # ------------------------------------------------------------------------------------------------- classes
-
-
 def rare():
     """Labels of which one in eight is positive."""
     inputs, scores = regression(n=160)
@@ -119,7 +115,6 @@ def test_balanced_is_within_every_task_of_rows():
 
 
 # --------------------------------------------------------------------------------------------- one class
-
 ONE = Y.copy()
 ONE[:, 1] = 0
 

@@ -178,11 +178,9 @@ def test_what_is_missing_is_listed():
             mtl.register(cls, reference=reference)
     for given, says in (
         (None, r"give the definition a second time, as a function f\(W, atom\) in cvxpy"),
-        (
-            lambda z, y, s, atom: 0,
-            r"a reference function of a regularizer takes \(W, atom\), this one takes \(z, y, s, atom\)",
-        ),
-    ):
+        (lambda z, y, s, atom: 0,
+         r"a reference function of a regularizer takes \(W, atom\), this one takes \(z, y, s, atom\)"),
+    ):  # fmt: skip
         with pytest.raises(mtl.ModelError, match=says):
             mtl.register(LargestEntry, reference=given)
     with pytest.raises(mtl.ModelError, match="it is not a class of a word"):
@@ -199,21 +197,17 @@ def test_what_is_missing_is_listed():
 @for_each(
     "wrong, law",
     [
-        (
-            {"value": lambda self, W: float(np.abs(W).max()) + 1e-6 * np.abs(W).sum()},
-            "value_is_the_reference_value",
-        ),
+        ({"value": lambda self, W: float(np.abs(W).max()) + 1e-6 * np.abs(W).sum()},
+         "value_is_the_reference_value"),
         ({"prox": lambda self, W, step: 0.999 * LargestEntry.prox(self, W, step)}, "prox_is_the_minimiser"),
         ({"dual_gauge": lambda self, Z: 0.9 * float(np.abs(Z).sum())}, "norm_and_dual_norm"),
         ({"dual_gauge": lambda self, Z: 1.1 * float(np.abs(Z).sum())}, "conjugate|dual_gauge|tight"),
         ({"separable": "rows"}, "separable_prox_acts_on_each_part_alone"),
         ({"strong_convexity": 1.0}, "traits_are_what_they_say"),
-        (
-            {"prox": lambda self, W, step: LargestEntry.prox(self, W, step) if step else 0.5 * W},
-            "prox_of_no_step",
-        ),
+        ({"prox": lambda self, W, step: LargestEntry.prox(self, W, step) if step else 0.5 * W},
+         "prox_of_no_step"),
     ],
-)
+)  # fmt: skip
 def test_the_laws_catch_a_class_that_is_wrong(wrong, law):
     cls = type("Wrong", (LargestEntry,), {"name": "wrong_entry", **wrong})
     mtl.register(cls, reference=reference)
@@ -289,8 +283,6 @@ def test_the_laws_catch_a_loss_that_is_wrong():
 
 
 # ------------------------------------------------------------------------------------------------ solvers
-
-
 class Zeros(Solver):
     """Shows zeros, and nothing else."""
 

@@ -34,7 +34,6 @@ def run(tmp_path, capsys, monkeypatch):
 
 
 # ------------------------------------------------------------------------------------------- the text itself
-
 DEEP = "[" * 3000 + "]" * 3000
 REFUSED = {
     "a number of 400 digits": (MODEL + DATA + f"[parameters]\nlam = {'1' * 400}\n", "9:7: this whole number is too large"),
@@ -100,8 +99,6 @@ def test_time_to_read_a_file_grows_as_its_length():
 
 
 # ------------------------------------------------------------------------------ what is not a file of its own
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="devices and pipes of Unix")
 @for_each("kind", ["folder", "pipe", "device", "loop", "none"])
@@ -123,19 +120,15 @@ def test_a_path_that_is_no_regular_file_is_not_opened(kind, role, tmp_path, run,
         code = main(["solve", name])
         out, err = capsys.readouterr()
     said = {
-        "folder": "a folder",
-        "pipe": "a pipe",
-        "device": "a device",
-        "loop": "symbolic links",
+        "folder": "a folder", "pipe": "a pipe", "device": "a device", "loop": "symbolic links",
         "none": "no such file",
-    }[kind]
+    }[kind]  # fmt: skip
     if (role, kind) == ("array", "device"):
         said = "arrays are read from"
     assert (code, out) == (2, "") and err.startswith("mtldsl: ") and said in err
 
 
 # -------------------------------------------------------------------------------------------- control characters
-
 NASTY = "a\x1b[2J\rcertified\nb\u202ec\x07\x9b31m\u2028<script>[bold]x[/bold]"
 SPELLED = r"a\x1b[2J\rcertified\nb\u202ec\x07\x9b31m\u2028<script>[bold]x[/bold]"
 
@@ -192,8 +185,6 @@ def test_messages_spell_out_what_they_quote(run, tmp_path):
 
 
 # ---------------------------------------------------------------------------------------- where it may write
-
-
 WITHIN = {
     "output": '[output]\nsolution = "{}"\n',
     "checkpoint": '[solve]\nsolver = "dual_ascent"\ncheckpoint = "{}"\n',
@@ -230,8 +221,6 @@ def test_inside_it_writes_and_outside_where_the_user_says_so(run, tmp_path):
 
 
 # ------------------------------------------------------------------------------------------ while it is solved
-
-
 def test_a_breakdown_of_linear_algebra_is_a_solvers_error(run, monkeypatch):
     """NC-CMTL with mu = 1e308 let numpy's LinAlgError out."""
 

@@ -13,6 +13,8 @@ from mtldsl.cli.problem_files.problem_file import load_problem
 from mtldsl.errors import DataError, ModelError
 from tests.loops import for_each
 
+pytestmark = pytest.mark.usefixtures("a_hundred_columns")
+
 FILE = Path(__file__).parents[2] / "examples" / "cgm.toml"
 DATA = """
 [data]
@@ -27,14 +29,7 @@ random_state = 0
 STATED = 'minimize = "clique_hinge(U, V, tasks) + 0.1 * ridge(U) + 0.1 * ridge(V)"\n' + DATA
 
 
-@pytest.fixture(autouse=True)
-def a_hundred_columns(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "100")
-
-
 # ------------------------------------------------------------------------------------------------ declarations
-
-
 @for_each(
     "declared, members",
     [
@@ -97,8 +92,6 @@ def test_a_named_model_with_edges_of_its_own(load):
 
 
 # ------------------------------------------------------------------------------------------------- the example
-
-
 @pytest.fixture(scope="module")
 def solved():
     file = load_problem(FILE)

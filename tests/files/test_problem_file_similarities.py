@@ -11,6 +11,8 @@ from mtldsl.cli.problem_files.problem_file import load_problem
 from mtldsl.errors import DataError, ModelError
 from tests.loops import for_each
 
+pytestmark = pytest.mark.usefixtures("a_hundred_columns")
+
 CITIES = ["Oslo", "Bergen", "Rome", "Milan"]
 KEPT = """
 minimize = "C * hinge_loss(W, tasks) + mkl_norm(W, [tree(parents)], theta)"
@@ -36,11 +38,6 @@ path = "shops.csv"
 labels = "bought"
 task = "city"
 """
-
-
-@pytest.fixture(autouse=True)
-def a_hundred_columns(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "100")
 
 
 @pytest.fixture

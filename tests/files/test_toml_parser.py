@@ -133,9 +133,7 @@ def test_what_is_not_toml_is_shown_where_it_stands(text, place, part):
 
 def test_an_error_at_a_missing_key_points_at_the_table_around_it():
     file = TomlFile.read("[data]\npath = 'x'\n", "f.toml")
-    assert (
-        str(file.error("no labels", ("data", "labels")))
-        == "f.toml:1:1: no labels\n  1 | [data]\n    | ^^^^^^"
-    )
+    found = str(file.error("no labels", ("data", "labels")))
+    assert found == "f.toml:1:1: no labels\n  1 | [data]\n    | ^^^^^^"
     assert str(file.error("wrong", ("data", "path"), value=True)).endswith("2 | path = 'x'\n    |         ^")
     assert str(file.error("no [solve]", ("solve",))).startswith("f.toml:1:1: ")

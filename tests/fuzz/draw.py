@@ -65,15 +65,9 @@ def draw(seed: int) -> Model:
     tags += [word, *({"two blocks"} if two else ()), *({"intercept"} if intercept else ()), *kind]
     tags += [p.word for p in penalties] or ["no term"]
     return Model(
-        seed,
-        blocks,
-        (data,),
-        tuple(losses),
-        tuple(penalties),
-        tuple(constraints),
-        feasible,
+        seed, blocks, (data,), tuple(losses), tuple(penalties), tuple(constraints), feasible,
         (*tags, *regularized),
-    )
+    )  # fmt: skip
 
 
 def _first_rows(data, n: int):
@@ -111,8 +105,6 @@ def _coefficient(rng, wild: float) -> float:
 
 
 # ------------------------------------------------------------------------------------------------ expressions
-
-
 def _plain(name: str) -> Expression:
     return Expression(name, (Part(name),))
 
@@ -146,8 +138,6 @@ def _argument(rng, name: str, shape: tuple[int, int]) -> Expression:
 
 
 # -------------------------------------------------------------------------------------------------- penalties
-
-
 def _penalties(rng, blocks: dict, shape) -> tuple[list[Penalty], list[str]]:
     found, tags = [], []
     for name in blocks:
@@ -212,8 +202,6 @@ def _special(rng, name: str) -> Penalty:
 
 
 # ------------------------------------------------------------------------------------------------ constraints
-
-
 def _constraints(rng, blocks: dict, shape) -> tuple[list[Constraint], bool, list[str]]:
     """Constraints on one block, whether they can be met, and a word for them."""
     if rng.random() > 0.3:

@@ -13,15 +13,9 @@ from tests.fuzz.label_graphs import GRAPH_LOSSES, graph_value
 from tests.fuzz.recipes import Constraint, Expression, Loss, Model, Part
 
 __all__ = [
-    "LONG",
-    "evaluate",
-    "objective",
-    "planes",
-    "predictions",
-    "rounding_of_objective",
-    "sizes_of_predictions",
-    "violation",
-]
+    "LONG", "evaluate", "objective", "planes", "predictions", "rounding_of_objective",
+    "sizes_of_predictions", "violation",
+]  # fmt: skip
 
 LONG = np.longdouble
 
@@ -152,8 +146,6 @@ def _violation(c: Constraint, W: np.ndarray) -> LONG:
 
 
 # ------------------------------------------------------------------------------------------------------ losses
-
-
 def _softplus(x):
     """log(1 + exp(x)) without overflow."""
     return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
@@ -217,8 +209,6 @@ LOSSES = {
 
 
 # -------------------------------------------------------------------------------------------------- penalties
-
-
 def _weights(weights):
     return LONG(1) if weights is None else np.asarray(weights, LONG)
 

@@ -47,15 +47,9 @@ def draw_label_graph(rng, seed: int) -> Model:
     signs = (Constraint("at_least", Expression("V", (Part("V"),)), 0.0),) if rng.random() < 0.2 else ()
     tags = (scale, "label graph", word, *(p.word for p in penalties), *(("signs",) if signs else ()))
     return Model(
-        seed,
-        {"U": False, "V": False},
-        (Data(X * sizes, Y, None, "sign"),),
-        (loss,),
-        penalties,
-        signs,
-        True,
-        tags,
-    )
+        seed, {"U": False, "V": False}, (Data(X * sizes, Y, None, "sign"),), (loss,), penalties, signs,
+        True, tags,
+    )  # fmt: skip
 
 
 def _edges(n_labels: int) -> list[tuple[int, int]]:

@@ -133,24 +133,9 @@ _NUMBERS = (
 )  # fmt: skip
 #: Changes after which many a file is still a model.
 _MILD_NUMBERS = (
-    "0",
-    "1",
-    "2",
-    "3",
-    "-1",
-    "0.5",
-    "0.1",
-    "10",
-    "1e-9",
-    "1e-3",
-    "1e3",
-    "1e6",
-    "1e12",
-    "1e30",
-    "1e-30",
-    "7",
-    "0.999",
-)
+    "0", "1", "2", "3", "-1", "0.5", "0.1", "10", "1e-9", "1e-3", "1e3", "1e6", "1e12", "1e30", "1e-30",
+    "7", "0.999",
+)  # fmt: skip
 _MILD_WORDS = (
     *("l1_norm", "l21_norm", "trace_norm", "ridge", "frobenius_norm", "l12_norm", "l1_inf_norm", "log_rank", "squared_trace_norm"),
     *("squared_loss", "sum_of_squares", "absolute_loss", "huber_loss", "square_root_loss", "squared_hinge_loss", "logistic_loss"),

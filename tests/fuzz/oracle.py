@@ -162,8 +162,6 @@ def _double(array):
 
 
 # ------------------------------------------------------------------------------------------------------ losses
-
-
 def _of_residuals(statement, loss, z, y, s, c, unit, _):
     """Losses of residuals r = unit * (z - y), with weights s and the coefficient c."""
     r = z - _double(y)
@@ -224,8 +222,6 @@ MARGINS = {
 
 
 # -------------------------------------------------------------------------------------------------- penalties
-
-
 def _factor(matrix) -> np.ndarray:
     values, vectors = np.linalg.eigh(np.asarray(matrix, float))
     return vectors * np.sqrt(np.maximum(values, 0.0))

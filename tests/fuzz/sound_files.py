@@ -9,6 +9,7 @@ import numpy as np
 import mtldsl as mtl
 from mtldsl import datasets
 from mtldsl.cli.problem_files.data_sections import stored_array as read_array_file
+from tests.models import with_weights
 
 __all__ = ["READERS", "write_sound_files"]
 
@@ -25,14 +26,10 @@ def write_sound_files(folder: Path) -> None:
 
 
 # ------------------------------------------------------------------------------------------------- solutions
-
-
 def _write_solutions(folder: Path, X, Y) -> None:
-    tasks = mtl.Tasks.shared(X, Y)
-    W = mtl.Weights(tasks, intercept=True)
+    tasks, W = with_weights(mtl.Tasks.shared(X, Y), intercept=True)
     mtl.minimize(mtl.hinge_loss(W, tasks) + mtl.ridge(W)).solve(tol=1e-3).save(folder / "solution" / "a.npz")
-    scaled = mtl.Tasks.shared(X, X @ np.ones((3, 2)) + Y).standardize()
-    V = mtl.Weights(scaled)
+    scaled, V = with_weights(mtl.Tasks.shared(X, X @ np.ones((3, 2)) + Y).standardize())
     kinds = mtl.FeaturePrecision(scaled, "A"), mtl.TaskPrecision(scaled, "B")
     bounds = [side for kind in kinds for side in (kind >> 0.01, kind << 100)]
     learned = mtl.minimize(mtl.sum_of_squares(V, scaled) + mtl.matrix_normal(V, *kinds), bounds)
@@ -44,8 +41,7 @@ def _write_solutions(folder: Path, X, Y) -> None:
     kernels = 0.1 * mtl.hinge_loss(W := mtl.Weights(tasks), tasks) + mtl.mkl_norm(W, similarities, theta)
     mixed = mtl.minimize(kernels, subject_to=[mtl.p_norm(theta, 2) <= 1])
     mixed.solve(tol=1e-3).save(folder / "kernels" / "a.npz")
-    mapped = tasks.with_kernels([("rbf", {"gamma": 0.5})])
-    U = mtl.Weights(mapped)
+    mapped, U = with_weights(tasks.with_kernels([("rbf", {"gamma": 0.5})]))
     mtl.minimize(mtl.hinge_loss(U, mapped) + mtl.ridge(U)).solve(tol=1e-3).save(folder / "kernels" / "b.npz")
     star = datasets.make_label_graph(
         n_labels=3, n_features=3, edges=[[0, 1]], n_train=20, n_test=2, random_state=0
@@ -85,8 +81,6 @@ def _use_solution(folder: Path) -> None:
 
 
 # -------------------------------------------------------------------------------------------------- tables
-
-
 def _write_tables(folder: Path, X, Y) -> None:
     rows = "\n".join(
         f"{a:.3f},{b:.3f},{'red' if c > 0 else 'blue'},{y:g}" for (a, b, c), (y, _) in zip(X, Y, strict=True)
@@ -147,8 +141,6 @@ def _use_npy(folder: Path) -> None:
 
 
 # -------------------------------------------------------------------------------------- data on the disk
-
-
 def _write_parts(folder: Path, X, Y) -> None:
     import pyarrow
     import pyarrow.parquet
@@ -168,12 +160,9 @@ def _write_parts(folder: Path, X, Y) -> None:
     )
     S = sparse.csr_array(X)
     arrays = {
-        "data": S.data,
-        "indices": S.indices,
-        "indptr": S.indptr,
-        "shape": S.shape,
+        "data": S.data, "indices": S.indices, "indptr": S.indptr, "shape": S.shape,
         "format": np.array("csr"),
-    }
+    }  # fmt: skip
     np.savez(folder / "npz_part" / "a.npz", y=Y[:, 0], task=np.array(task), **arrays)
     datasets.store(folder / "libsvm_part" / "a.svm", folder / "made")
     for path in (folder / "made").iterdir():

@@ -164,10 +164,8 @@ NOT_FINITE = [np.where(np.arange(20).reshape(2, 10) == 14, bad, 0.0) for bad in 
 @for_each(
     "ask, says",
     [
-        (
-            lambda: Decoder(PAIRS, "viterbi"),
-            r"method='viterbi' is unknown. Write one of: 'auto', 'elimination'",
-        ),
+        (lambda: Decoder(PAIRS, "viterbi"),
+         r"method='viterbi' is unknown. Write one of: 'auto', 'elimination'"),
         (lambda: Decoder(FULL, "elimination"), r"2\^29 on this graph .* Write method='mplp'"),
         (lambda: Decoder(FULL, "enumeration"), r"2\^30 labellings; it takes at most 24"),
         (lambda: Decoder(Cliques(0)), "Give at least one label"),
@@ -186,7 +184,7 @@ NOT_FINITE = [np.where(np.arange(20).reshape(2, 10) == 14, bad, 0.0) for bad in 
         (lambda: LogPartition(PAIRS)(np.zeros((1, 7))), r"must be \(n, 10\)"),
         (lambda: LogPartition(PAIRS)(np.full((1, 10), np.nan)), "finite"),
     ],
-)
+)  # fmt: skip
 def test_errors_say_what_to_write(ask, says):
     with pytest.raises(ModelError, match=says):
         ask()

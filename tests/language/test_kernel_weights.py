@@ -27,8 +27,6 @@ def atom_of(problem):
 
 
 # ------------------------------------------------------------------------------------------------------ the forms
-
-
 @for_each(
     "bound, ball",
     [
@@ -92,7 +90,6 @@ def test_rows_and_columns_of_an_expression():
 
 
 # --------------------------------------------------------------------------------------------------- the refusals
-
 THETA = mtl.KernelWeights(4)
 OPERATORS = {"==": operator.eq, "<=": operator.le}
 OTHER = mtl.Weights(tasks_of(names=("a", "b")), name="V")

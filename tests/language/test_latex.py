@@ -62,15 +62,10 @@ NEEDED = {
 def set_in_type(latex):
     """Mathtext knows fewer commands than LaTeX: those it lacks are exchanged for their like."""
     for missing, like in [
-        (r"\text{", r"\mathrm{"),
-        (r"\tfrac12", r"\frac{1}{2}"),
-        (r"\tfrac1{", r"\frac{1}{"),
-        (r"\tfrac1n", r"\frac{1}{n}"),
-        (r"\big", ""),
-        (r"\Big", ""),
-        (r"\mathbf 1", r"\mathbf{1}"),
+        (r"\text{", r"\mathrm{"), (r"\tfrac12", r"\frac{1}{2}"), (r"\tfrac1{", r"\frac{1}{"),
+        (r"\tfrac1n", r"\frac{1}{n}"), (r"\big", ""), (r"\Big", ""), (r"\mathbf 1", r"\mathbf{1}"),
         (r"\quad & ", r"\quad "),
-    ]:
+    ]:  # fmt: skip
         latex = latex.replace(missing, like)
     mathtext.MathTextParser("agg").parse(f"${latex}$")
 
@@ -132,11 +127,8 @@ def test_every_metric_inside_a_model_can_be_set(metric):
         (lambda: -np.inf <= W, "W >= -inf", r"W \geq -\infty"),
         (lambda: mtl.l1_norm(W) <= 1e-7, "l1_norm(W) <= 1e-07", r"\|W\|_1 \leq 10^{-7}"),
         (lambda: W[:, "a_1"] == 0, "W[:, 'a_1'] == 0", r"W_{\cdot,\,\mathrm{a\_1}} = 0"),
-        (
-            lambda: W[:, "b%"] <= 2.5e20,
-            "W[:, 'b%'] <= 2.5e+20",
-            r"W_{\cdot,\,\mathrm{b\%}} \leq 2.5 \cdot 10^{20}",
-        ),
+        (lambda: W[:, "b%"] <= 2.5e20, "W[:, 'b%'] <= 2.5e+20",
+         r"W_{\cdot,\,\mathrm{b\%}} \leq 2.5 \cdot 10^{20}"),
         (lambda: np.ones(3) <= W, "W >= array(3)", r"W \geq \mathrm{array}(3)"),
         (lambda: Sigma >> 1e-7, "Sigma12 >> 1e-07", r"\Sigma_{12} \succeq 10^{-7} I"),
         (lambda: lam * mtl.l1_norm(Sigma), "lam * l1_norm(Sigma12)", r"\lambda \, \|\Sigma_{12}\|_1"),
@@ -149,7 +141,7 @@ def test_every_metric_inside_a_model_can_be_set(metric):
             r"(m \log|\mathrm{S\_1}| + d \log|\Sigma_{12}|)\right]",
         ),
     ],
-)
+)  # fmt: skip
 def test_as_typed(build, text, latex):
     made = build()
     assert (made.text, made.latex) == (text, latex)

@@ -5,12 +5,12 @@ import pytest
 
 import mtldsl as mtl
 from tests.loops import for_each
+from tests.models import with_weights
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 7))
 Y = X @ RNG.normal(size=(7, 4)) + RNG.normal(size=(40, 4))
-TASKS = mtl.Tasks.shared(X, Y, feature_names=list("abcdefg"))
-W = mtl.Weights(TASKS)
+TASKS, W = with_weights(mtl.Tasks.shared(X, Y, feature_names=list("abcdefg")))
 CHAIN = [[0, 1, 2], [2, 3, 4], [4, 5, 6], [0, 6], [0, 1, 2, 3, 4]]
 
 
@@ -30,8 +30,7 @@ def test_the_sum_is_the_norm_of_all_groups(seed):
 @pytest.mark.by_default("hinge_loss")
 @pytest.mark.parametrize("loss", ["squared_loss", "logistic_loss", "hinge_loss"])
 def test_it_is_solved_with_a_proof(loss):
-    tasks = TASKS if loss == "squared_loss" else mtl.Tasks.shared(X, np.sign(Y))
-    V = mtl.Weights(tasks)
+    tasks, V = with_weights(TASKS if loss == "squared_loss" else mtl.Tasks.shared(X, np.sign(Y)))
     problem = mtl.minimize(getattr(mtl, loss)(V, tasks) + 2.0 * mtl.group_norm(V, CHAIN))
     solution = problem.solve(tol=1e-7)
     assert solution.status == "optimal" and problem.cross_check(solution).agrees

@@ -123,19 +123,15 @@ def test_a_given_matrix_is_written_by_its_name():
 @for_each(
     ("text", "printed"),
     [
-        (
-            "squared_loss( W,tasks )+lam*l1_norm(W,weights=C)",
-            "squared_loss(W, tasks) + lam * l1_norm(W, weights=C)",
-        ),
+        ("squared_loss( W,tasks )+lam*l1_norm(W,weights=C)",
+         "squared_loss(W, tasks) + lam * l1_norm(W, weights=C)"),
         ("l21_norm(W@A)", "l21_norm(W @ A)"),
-        (
-            "structured_hinge(L,labelled,metric=[FScore(beta=2),AUC()])",
-            "structured_hinge(L, labelled, metric=[FScore(beta=2), AUC()])",
-        ),
+        ("structured_hinge(L,labelled,metric=[FScore(beta=2),AUC()])",
+         "structured_hinge(L, labelled, metric=[FScore(beta=2), AUC()])"),
         ("group_norm(W, [[0,1],[2]])", "group_norm(W, [[0, 1], [2]])"),
         ("l1_norm(W)  # sparse\n  + ridge(L)", "l1_norm(W) + ridge(L)"),
     ],
-)
+)  # fmt: skip
 def test_an_objective_prints_as_typed(text, printed):
     assert parse_objective(text, NAMES).text == printed
 
@@ -146,7 +142,6 @@ def test_a_constraint_prints_as_typed():
 
 
 # ------------------------------------------------------------------------------------------------ mistakes
-
 WRONG = [
     # text, line:column, part of the message, text under the caret
     ("l1_norm(V)", "1:9", "no name 'V'", "V"),
@@ -271,12 +266,9 @@ WRONG_CONSTRAINTS = [
     ("Sigma1", "1:1", "this is a matrix that is learned; write Sigma1 >> 0.01"),
     ("D", "1:1", "this is a matrix that is learned; write D.trace() <= 1"),
     ("D.trace()", "1:1", "this is the trace of a matrix; it is bounded, D.trace() <= 1"),
-    (
-        "FScore() <= 0.5",
-        "1:1",
-        "a metric cannot be compared; write structured_hinge(W, tasks, metric=FScore())",
-    ),
-]
+    ("FScore() <= 0.5", "1:1",
+     "a metric cannot be compared; write structured_hinge(W, tasks, metric=FScore())"),
+]  # fmt: skip
 
 
 @for_each(("text", "place", "message"), WRONG_CONSTRAINTS)
@@ -292,38 +284,14 @@ def test_what_the_data_do_not_suit_stays_an_error_of_the_data():
 
 
 # -------------------------------------------------------------------------------------- nothing is executed
-
 ATTACKS = [
-    "__import__('os').system('true')",
-    "().__class__.__bases__[0].__subclasses__()",
-    "W.__class__",
-    "W.sum.__globals__",
-    "l1_norm.__globals__",
-    "(lambda: l1_norm(W))()",
-    "[l1_norm(W) for W in [1]]",
-    "(W := 3)",
-    "f'{W}'",
-    "open('x')",
-    "eval('1')",
-    "l1_norm(W).__init__",
-    "W[l1_norm]",
-    "(yield W)",
-    "{**W}",
-    "W if W else W",
-    "lam.value",
-    "tasks.X",
-    "A.dump('x')",
-    "1 .__add__(2)",
-    "l1_norm(W) ** 9 ** 9 ** 9 ** 9",
-    "9 ** 9 ** 9 * l1_norm(W)",
-    "'a' * 10000000000",
-    "[0] * 10000000000",
-    "1 << 99999999999999",
-    "Sigma1.__class__",
-    "Sigma1.tasks",
-    "D.trace().unknown",
-    "D.trace.__func__",
-]
+    "__import__('os').system('true')", "().__class__.__bases__[0].__subclasses__()", "W.__class__",
+    "W.sum.__globals__", "l1_norm.__globals__", "(lambda: l1_norm(W))()", "[l1_norm(W) for W in [1]]",
+    "(W := 3)", "f'{W}'", "open('x')", "eval('1')", "l1_norm(W).__init__", "W[l1_norm]", "(yield W)",
+    "{**W}", "W if W else W", "lam.value", "tasks.X", "A.dump('x')", "1 .__add__(2)",
+    "l1_norm(W) ** 9 ** 9 ** 9 ** 9", "9 ** 9 ** 9 * l1_norm(W)", "'a' * 10000000000", "[0] * 10000000000",
+    "1 << 99999999999999", "Sigma1.__class__", "Sigma1.tasks", "D.trace().unknown", "D.trace.__func__",
+]  # fmt: skip
 
 
 @for_each("text", ATTACKS)

@@ -29,8 +29,6 @@ def indicator(*members):
 
 
 # --------------------------------------------------------------------------------------------------- the kernels
-
-
 INDIVIDUAL = {name: indicator(name) for name in NAMES}
 PATH = np.array([[1.0, -1, 0], [-1, 2, -1], [0, -1, 1]])
 R = np.array([[2.0, 1, 0], [1, 2, 0], [0, 0, 1]])
@@ -56,10 +54,8 @@ SMOOTHED = {"laplacian": np.linalg.inv(np.eye(3) + 0.5 * PATH)}
             NODES,
         ),  # a root without a line of its own
         (mtl.similarities.tree(nx.DiGraph([("top", "ab"), ("top", "c"), ("ab", "a"), ("ab", "b")])), NODES),
-        (
-            mtl.similarities.tree([3, 3, 4, 4, -1]),
-            {"node4": NODES["top"], "node3": NODES["ab"], **INDIVIDUAL},
-        ),
+        (mtl.similarities.tree([3, 3, 4, 4, -1]),
+         {"node4": NODES["top"], "node3": NODES["ab"], **INDIVIDUAL}),
         (mtl.similarities.tree([3, 3, -1, -1]), {"node3": indicator("a", "b"), **INDIVIDUAL}),  # a forest
         (mtl.similarities.tree({name: None for name in NAMES}), INDIVIDUAL),
         (mtl.similarities.laplacian(PATH, gamma=0.5), SMOOTHED),
@@ -70,7 +66,7 @@ SMOOTHED = {"laplacian": np.linalg.inv(np.eye(3) + 0.5 * PATH)}
         (mtl.similarities.from_kernel(indicator("a", "b")), {"kernel": indicator("a", "b")}),
         (mtl.similarities.from_similarity(R), {"similarity": np.linalg.inv(R)}),
     ],
-)
+)  # fmt: skip
 def test_kernels(similarity, expected):
     kernels = {kernel.name: kernel for kernel in similarity.kernels(TASKS, "typed")}
     assert list(kernels) == list(expected)
@@ -85,13 +81,7 @@ def test_a_kernel_of_rank_one_is_stored_as_such():
 
 @for_each(
     "columns, positions",
-    [
-        (slice(1, 3), [1, 2]),
-        (["u", "x"], [0, 3]),
-        ("z", [2]),
-        ([2, -1], [2, 3]),
-        (None, None),
-    ],
+    [(slice(1, 3), [1, 2]), (["u", "x"], [0, 3]), ("z", [2]), ([2, -1], [2, 3]), (None, None)],
 )
 def test_columns(columns, positions):
     for similarity in (
@@ -115,7 +105,6 @@ def test_printed_as_typed():
 
 
 # --------------------------------------------------------------------------------------------------- the refusals
-
 #: as soon as it is typed: helper, what is quoted, the advice
 AT_ONCE = """
 mtl.similarities.clusters('aab') | clusters('aab') | clusters(['a', 'a', 'b'])

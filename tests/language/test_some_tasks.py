@@ -49,12 +49,10 @@ def test_it_is_the_model_typed_for_these_tasks(name):
         (["logistic_loss(W, tasks) + l1_norm(W, weights=entries)"], "do not broadcast"),
         (["logistic_loss(W, tasks) + ridge(W)", "W.sum(axis=1) == 0"], "says something of each task"),
         (["logistic_loss(W, tasks) + ridge(W[:, [0, 1]])"], "says something of each task"),
-        (
-            ["structured_hinge(W, tasks, metric=[AUC(), AUC(), FScore(), FScore()]) + ridge(W)"],
-            "4 metrics for 2 tasks",
-        ),
+        (["structured_hinge(W, tasks, metric=[AUC(), AUC(), FScore(), FScore()]) + ridge(W)"],
+         "4 metrics for 2 tasks"),
     ],
-)
+)  # fmt: skip
 def test_what_is_said_of_each_task_is_not_guessed(typed, says):
     with pytest.raises(mtl.ModelError) as caught:
         model(TASKS, *typed).with_tasks(SOME, some=True)

@@ -32,8 +32,6 @@ def stated(model, lam=3.0):
 
 
 # ------------------------------------------------------------------------------------------------- solved
-
-
 def test_first_order_conditions_by_hand(model):
     """X^T (X W - Y) + W S = 0 at coefficient 1/2, and S^-1 - W^T W / d within lam of zero, at it where S is not zero."""
     problem = stated(model)
@@ -99,8 +97,6 @@ def test_as_text(model):
 
 
 # ------------------------------------------------------------------------------------------------- refused
-
-
 def test_what_is_refused(model):
     tasks, W, S = model
     S1, loss, norm = mtl.FeaturePrecision(tasks), mtl.squared_loss(W, tasks), mtl.l1_norm(S)

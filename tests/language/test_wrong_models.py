@@ -125,22 +125,18 @@ SOLVE = {
     "unknown solver": (dict(solver="newton"), ["'newton'", "proximal_gradient"]),
     "unknown option": (dict(solver="admm", momentum=3), ["momentum", "unknown option"]),
     "option without a solver": (dict(inner="frank_wolfe"), ["inner", "solver=..."]),
-    "solver that refuses": (
-        dict(solver="proximal_gradient"),
-        ["proximal_gradient", "absolute_loss(W, tasks)", "admm"],
-    ),
+    "solver that refuses": (dict(solver="proximal_gradient"),
+     ["proximal_gradient", "absolute_loss(W, tasks)", "admm"]),
     "tolerance out of range": (dict(tol=0), ["tol=0"]),
     "iterations": (dict(max_iter=-1), ["max_iter=-1"]),
     "seconds": (dict(max_seconds=0), ["max_seconds=0"]),
     "seconds as text": (dict(max_seconds="10"), ["max_seconds='10'"]),
     "warm start that is not finite": (dict(warm_start={"W": np.full((4, 3), np.nan)}), ["'W'", "NaN"]),
-    "warm start with a stranger": (
-        dict(warm_start={"W": np.ones((4, 3)), "V": np.ones(2)}),
-        ["no block 'V'", "'W'"],
-    ),
+    "warm start with a stranger": (dict(warm_start={"W": np.ones((4, 3)), "V": np.ones(2)}),
+     ["no block 'V'", "'W'"]),
     "warm start of words": (dict(warm_start={"W": [["a"] * 3] * 4}), ["'W'", "not an array of numbers"]),
     "warm start of another shape": (dict(warm_start={"W": np.ones((2, 2))}), ["'W'", "(4, 3)", "(2, 2)"]),
-}
+}  # fmt: skip
 
 
 @for_each("case", SOLVE)

@@ -12,7 +12,6 @@ from sklearn import linear_model
 
 import mtldsl as mtl
 from mtldsl.cli import model_pages
-from mtldsl.cli.problem_files.problem_file import load_problem
 from mtldsl.errors import DataError, ModelError
 from mtldsl.problems.named_model import NamedModel
 from mtldsl.problems.named_models import MODELS
@@ -47,8 +46,6 @@ def values_of(each: NamedModel) -> dict:
 
 
 # ---------------------------------------------------------------------------------- a statement and its model
-
-
 @for_each("each", MODELS, ids=NAMES)
 def test_it_prints_as_it_is_stated_with_the_numbers_of_its_words(each):
     values = values_of(each)
@@ -76,8 +73,6 @@ def test_every_name_is_one_model_and_every_line_is_filled():
 
 
 # ------------------------------------------------------------------------- the papers' formulas in plain numpy
-
-
 def squares(W):
     return np.sum((X @ W - Y) ** 2)
 
@@ -280,8 +275,6 @@ def test_it_is_solved_with_a_proof_and_is_its_papers_formula(each):
 
 
 # ---------------------------------------------------------------------------------- what the notes say
-
-
 def test_a_loss_divided_by_the_rows_as_in_scikit_learn():
     alpha = 0.05
     ridge = linear_model.Ridge(alpha=alpha, fit_intercept=False).fit(X, Y).coef_.T
@@ -314,8 +307,6 @@ def test_domain_adaptation_is_one_svm_on_doubled_features():
 
 
 # -------------------------------------------------------------------------------------- parameters and options
-
-
 def test_the_parameters_are_the_problems_own():
     problem = mtl.model("Robust-MTL", REAL, rho1=1.0, rho2=np.float32(0.5))
     rho1, rho2 = problem.parameters
@@ -399,18 +390,7 @@ def test_what_is_wrong_is_said(arguments, parameters, message):
 
 
 # --------------------------------------------------------------------------------------------- problem files
-
 DATA = '[data]\ndataset = "low_rank"\nn_tasks = 3\nn_samples = 12\nn_features = 4\nrandom_state = 0\n'
-
-
-@pytest.fixture
-def load(tmp_path):
-    def from_text(text):
-        path = tmp_path / "p.toml"
-        path.write_text(text)
-        return load_problem(path)
-
-    return from_text
 
 
 def test_a_problem_file_names_a_model(load):
@@ -435,12 +415,8 @@ def test_a_named_model_with_bounds_intercept_and_constraint(load):
 
 PARAMETERS = "[parameters]\nrho1 = 2.0\nrho2 = 1.5\n"
 WRONG_FILES = [
-    (
-        'model = "lasso(W) + ridge(W)"\n',
-        PARAMETERS,
-        "1:10",
-        "'lasso(W) + ridge(W)' is a formula, and `model` takes the name of a model; write it as `minimize`",
-    ),
+    ('model = "lasso(W) + ridge(W)"\n', PARAMETERS, "1:10",
+     "'lasso(W) + ridge(W)' is a formula, and `model` takes the name of a model; write it as `minimize`"),
     ('model = "Robust"\n', PARAMETERS, "1:10", "there is no model 'Robust'; did you mean 'Robust-MTL'?"),
     ("model = 3\n", "", "1:9", "model must be text in quotes"),
     ('model = "Lasso"\nminimize = "l1_norm(W)"\n', "", "1:1", "a file has minimize or model, not both"),
@@ -465,8 +441,6 @@ def test_a_mistake_is_shown_where_it_stands(load, top, tables, place, message):
 
 
 # ------------------------------------------------------------------------------------------------- catalogue
-
-
 def test_the_page_is_what_the_command_prints(command_line):
     _, printed, _ = command_line("models", "--markdown")
     page = (Path(__file__).parents[2] / "docs" / "models.md").read_text()

@@ -54,8 +54,6 @@ def assert_same_layers(one, other, **tolerance):
 
 
 # ----------------------------------------------------------------------------------------------- the penalty
-
-
 QUADRATICS = [(structure, (5, 4)) for structure in MatrixNormal.examples()]
 QUADRATICS += [(MatrixNormal(0.3, 2.0).bound(BOUNDS), shape) for shape in ((7, 3), (3, 7), (4, 4))]
 
@@ -78,8 +76,6 @@ def test_autograd_of_the_quadratic_is_the_profiles_gradient(structure, shape):
 
 
 # ------------------------------------------------------------------------------- linear: the problem is solved
-
-
 @pytest.mark.slow
 def test_a_linear_network_is_linear_fetr():
     tasks = shared(1)
@@ -110,8 +106,6 @@ def test_a_linear_network_with_weight_decay_is_ridge(name, intercept):
 
 
 # ------------------------------------------------------------------------------------ the objective as stated
-
-
 @pytest.mark.slow
 @for_each(
     ("tasks", "structure", "activation"),
@@ -169,8 +163,6 @@ def test_matrices_are_joint_minimisers_with_correlations():
 
 
 # ------------------------------------------------------------------------------------------- layouts of tasks
-
-
 def test_rows_without_any_label_do_not_count():
     tasks = shared(6, missing=0.3)
     X, Y = np.array(tasks.X), np.full((30, 4), np.nan)
@@ -222,8 +214,6 @@ def test_scores_are_one_minus_the_normalised_error(network):
 
 
 # ---------------------------------------------------------------------------------- shared layers, own layers
-
-
 def common_features(rng, n_rows, labelled, n_tasks=20):
     """Tasks that are different mixtures of three nonlinear features of the same inputs; each labelled in a part of the rows."""
     X = rng.uniform(-2, 2, size=(n_rows, 4))
@@ -260,8 +250,6 @@ def test_single_task_networks_share_nothing():
 
 
 # ------------------------------------------------------------------------------------- validation, repetition
-
-
 @pytest.mark.slow
 def test_the_best_epoch_on_validation_tasks_is_kept():
     tasks, validation = shared(1, n=20, missing=0.3), shared(8, n=40, missing=0.3)

@@ -43,8 +43,6 @@ def line(ax, *names):
 
 
 # ----------------------------------------------------------------------------------------------------- one graph
-
-
 def test_widths_are_weights_and_colours_tell_attraction():
     ax = mtl.report.graph_plot(STAR, title="T")
     assert ax.get_title(loc="left") == "T" and sorted(places(ax)) == list("abcdef")
@@ -159,8 +157,6 @@ def test_what_does_not_fit_is_refused():
 
 
 # --------------------------------------------------------------------------------------------- co-occurrence
-
-
 def test_co_occurrence_in_the_order_of_the_graph():
     """Labels that go together are neighbours without an order."""
     rng = np.random.default_rng(0)
@@ -181,8 +177,6 @@ def test_co_occurrence_in_the_order_of_the_graph():
 
 
 # ------------------------------------------------------------------------------------------------------- strip
-
-
 def test_the_rounds_of_one_solution():
     figure = mtl.report.graph_strip(STAR)
     titles = [ax.get_title(loc="left") for ax in figure.axes]

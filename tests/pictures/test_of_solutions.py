@@ -7,6 +7,7 @@ import pytest
 
 import mtldsl as mtl
 from tests.loops import for_each
+from tests.models import with_weights
 
 
 @pytest.fixture(scope="module")
@@ -60,8 +61,7 @@ def test_convergence_falls_to_the_proven_bound(solution):
 def test_objectives_outside_constraints_may_be_below_the_bound(tmp_path):
     """ADMM comes to its constraints from outside."""
     X = np.array([[1.0, 0.2], [0.3, 1.0], [1.0, 1.0], [0.5, -1.0]])
-    tasks = mtl.Tasks.shared(X, X @ np.array([[1.0, 2.0], [-3.0, 1.0]]))
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared(X, X @ np.array([[1.0, 2.0], [-3.0, 1.0]])))
     problem = mtl.minimize(mtl.huber_loss(W, tasks) + 0.3 * mtl.l1_inf_norm(W), subject_to=[W[1, :] >= 0])
     outside = [{"iteration": 0, "seconds": 0.1, "objective": -1e3, "dual_bound": -np.inf, "violation": 0.1}]
     solved = problem.solve()
@@ -152,8 +152,7 @@ def test_calibration_counts_labelled_rows_only(solution, tasks):
     assert len(p) == tasks.n_samples
     groups = np.array_split(np.argsort(p, kind="stable"), 4)
     np.testing.assert_allclose(ax.lines[1].get_ydata(), [(tasks.targets[g] > 0).mean() for g in groups])
-    scaled = tasks.standardize()
-    W = mtl.Weights(scaled, intercept=True)
+    scaled, W = with_weights(tasks.standardize(), intercept=True)
     fitted = mtl.minimize(mtl.logistic_loss(W, scaled) + mtl.ridge(W)).solve()
     one, other = (fitted.plot_calibration(t).lines[1].get_xydata() for t in (tasks, scaled))
     np.testing.assert_allclose(one, other)

@@ -13,6 +13,7 @@ import mtldsl as mtl
 from mtldsl.certificates.attainment import prove_unattained
 from mtldsl.estimators import MultiTaskClassifier
 from tests.loops import for_each
+from tests.models import with_weights
 from tests.pairs import pairwise_cases
 from tests.proof.test_rank_deficient import BETWEEN
 
@@ -77,8 +78,7 @@ def test_quasi_separation_is_proven_in_rational_numbers(seed):
     X, Y = data(seed)
     y = Y[:, 2]
     X = np.column_stack([X, np.where((y > 0) & (np.arange(len(y)) % 3 == 0), 1.0, 0.0)])
-    tasks = mtl.Tasks.shared(X, y[:, None])
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared(X, y[:, None]))
     found = mtl.minimize(mtl.logistic_loss(W, tasks)).solve().unattained
     form = mtl.minimize(mtl.logistic_loss(W, tasks)).form()
     found = found or prove_unattained(form, {"W": np.vstack([np.zeros((5, 1)), [[20.0]]])})
@@ -89,8 +89,7 @@ def test_quasi_separation_is_proven_in_rational_numbers(seed):
 
 def test_what_charges_for_weights_makes_a_minimum():
     X, Y = data()
-    tasks = mtl.Tasks.shared(X, Y)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared(X, Y))
     loss = mtl.logistic_loss(W, tasks)
     far = {"W": 1e3 * mtl.minimize(loss + 1e-3 * mtl.ridge(W)).solve().W}
     for problem in (
@@ -115,8 +114,7 @@ def test_bounds_on_the_side_where_the_loss_falls_do_not_hold_it():
     X = np.abs(rng.normal(size=(30, 4)))
     X[:, 3] = rng.normal(size=30)
     y = np.where(X[:, 3] > 0, 1.0, -1.0)[:, None]
-    tasks = mtl.Tasks.shared(X, y)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared(X, y))
     loss, far = mtl.logistic_loss(W, tasks), {"W": np.array([[0.0], [0.0], [0.0], [1e4]])}
     above = prove_unattained(mtl.minimize(loss, subject_to=[W >= 0]).form(), far)
     assert above is not None and np.all(above.direction["W"] >= 0)
@@ -145,8 +143,7 @@ def test_a_part_of_a_sum_that_nothing_charges_for():
 def test_bounded_penalties_that_are_not_convex(which):
     """Along the weights themselves, from where they are, the objective falls for ever."""
     X, Y = data(d=8, m=4)
-    tasks = mtl.Tasks.shared(X, Y[:, :3])
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared(X, Y[:, :3]))
     loss = mtl.logistic_loss(W, tasks)
     problem = (
         mtl.minimize(loss + mtl.capped_trace_norm(W, tau=0.5))
@@ -230,8 +227,6 @@ def test_tasks_separated_one_by_one_alone_have_a_minimiser(between):
 
 
 # ------------------------------------------------------- beside a separation program of our own, over drawn models
-
-
 def is_separable(X, side, charged):
     """Some D, zero where charged, lets no loss rise and one fall: side 0 asks for <x, D> = 0, else side <x, D> >= 0."""
     X = X[:, ~charged]

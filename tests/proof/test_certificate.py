@@ -12,7 +12,7 @@ from mtldsl.certificates.multipliers import make_stationary, shift_to_zero_sum
 from mtldsl.certificates.stationarity import Stationarity
 from mtldsl.normal_form.terms.structured_term import Mixture
 from tests.loops import for_each
-from tests.models import MODELS, separate, shared
+from tests.models import MODELS, separate, shared, with_weights
 
 
 def test_weak_duality_from_random_multipliers(reference_optimum, every_case):
@@ -78,8 +78,7 @@ def test_lasso_on_an_orthonormal_design_by_hand(known, moved):
 @for_each("bounded", [False, True])
 def test_no_finite_bound_is_said_not_hidden(bounded):
     """Laws of labellings cannot be moved entry by entry, and no term takes multipliers of the last rows: -inf, with the reason."""
-    tasks = shared(1, labels="sign")
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(shared(1, labels="sign"))
     rows = mtl.l1_norm(W) if bounded else mtl.l1_norm(W[:3, :])
     form = mtl.minimize(mtl.structured_hinge(W, tasks, metric=mtl.metrics.FScore()) + rows).form()
     bound, note = dual_bound(form, form.zeros())
@@ -91,8 +90,7 @@ def test_no_finite_bound_is_said_not_hidden(bounded):
 
 def test_a_norm_of_residuals_is_bounded_where_a_row_is_free():
     """Multipliers of one norm are moved together: the row that nothing charges for asks only that X^T u vanishes there."""
-    tasks = shared(1)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(shared(1))
     solution = mtl.minimize(mtl.square_root_loss(W, tasks) + 0.1 * mtl.l1_norm(W[:3, :])).solve()
     assert solution.status == "optimal" and abs(solution.gap) < 1e-6
 
@@ -135,8 +133,7 @@ def test_what_rounding_may_hide_is_taken_off_the_bound():
 
 def test_a_point_is_called_optimal_at_its_own_gap_and_not_below():
     """The same iterations, asked for a little more and a little less than what they reach."""
-    tasks = shared(3)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(shared(3))
     problem = mtl.minimize(mtl.squared_loss(W, tasks) + 2.0 * mtl.trace_norm(W))
 
     def solve(tol):
@@ -152,8 +149,7 @@ def test_a_point_is_called_optimal_at_its_own_gap_and_not_below():
 @for_each("multiple", [2.0, -0.5, 1.0])
 def test_a_term_of_a_multiple_of_the_weights_takes_what_is_left(multiple):
     """c V + X^T U = 0 for the multiplier V of l1_norm(c W - A), which so is -X^T U / c, whatever V was given."""
-    tasks = shared(3)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(shared(3))
     A = np.random.default_rng(1).normal(size=(6, 4))
     form = mtl.minimize(mtl.huber_loss(W, tasks) + 0.7 * mtl.l1_norm(multiple * W - A)).form()
     rng = np.random.default_rng(0)
@@ -167,8 +163,7 @@ def test_a_term_of_a_multiple_of_the_weights_takes_what_is_left(multiple):
 @for_each("metrics", [("ROCArea", "FScore"), ("FScore", "AUC"), ("AUC", "ROCArea", "FScore")])
 def test_losses_that_share_an_intercept_balance_each_other(metrics):
     """The multipliers of a task sum to zero over all of them together, whichever of them was moved first."""
-    tasks = shared(27, labels="sign")
-    W = mtl.Weights(tasks, intercept=True)
+    tasks, W = with_weights(shared(27, labels="sign"), intercept=True)
     losses = [mtl.structured_hinge(W, tasks, metric=getattr(mtl, name)()) for name in metrics]
     form = mtl.minimize(sum(losses[1:], losses[0]) + mtl.ridge(W)).form()
     for seed in range(3):
@@ -182,8 +177,7 @@ def test_losses_that_share_an_intercept_balance_each_other(metrics):
 
 def test_a_constant_of_the_objective_belongs_to_the_bound():
     """Kept matrices leave log-determinants behind: both sides of the gap have them."""
-    tasks = shared(3)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(shared(3))
     form = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l1_norm(W)).form()
     without, moved = (certify(replace(form, constant=c), {"W": np.zeros((6, 4))}) for c in (0.0, 250.0))
     assert moved.objective == pytest.approx(without.objective + 250.0, rel=1e-14)
@@ -194,8 +188,7 @@ def test_a_constant_of_the_objective_belongs_to_the_bound():
 def test_parts_of_weights_take_the_residual_of_their_rows():
     """l21_norm(2 W[:3]) and l1_norm(3 W[3:]) bound W only together, and the loss cannot help: a multiplier v of 2 W[:3] counts 2 v
     in the equation, so it is given a half of the residual, whatever its coefficient."""
-    tasks = shared(1)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(shared(1))
     problem = mtl.minimize(
         mtl.square_root_loss(W, tasks) + 2.0 * mtl.l21_norm(2 * W[:3, :]) + mtl.l1_norm(3 * W[3:, :])
     )
@@ -223,8 +216,7 @@ def test_shift_to_zero_sum_without_limits(low, high):
 
 def test_groups_that_leave_rows_out_do_not_bound_them():
     """group_norm takes any multiplier of the rows in its groups, and none of others: those are made stationary through the loss."""
-    tasks = shared(3)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(shared(3))
     problem = mtl.minimize(mtl.squared_loss(W, tasks) + 2.0 * mtl.group_norm(W, [[0, 1], [2, 3]]))
     solution = problem.solve(solver="admm", tol=1e-7)
     assert solution.status == "optimal"
@@ -257,16 +249,14 @@ def test_a_bound_needs_every_block_stationary_the_intercepts_too():
 
 def test_the_losses_infimum_is_a_bound_where_they_reach_it():
     """No term takes multipliers of the last row of W, but nothing can be lower than no loss and no penalty."""
-    tasks = mtl.Tasks.shared(np.eye(3), np.array([[1.0], [-1.0], [1.0]]))
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared(np.eye(3), np.array([[1.0], [-1.0], [1.0]])))
     hinge = mtl.hinge_loss(W[[0, 1, 2], :], tasks)
     form = mtl.minimize(hinge + mtl.mean_regularizer(W)).form()
     wrong = [np.array([-0.5, 0.5, -0.5])]
     assert dual_bound(form, {"W": np.array([[1.0], [-1.0], [2.0]])}, wrong)[0] == 0.0
     assert dual_bound(form, {"W": np.zeros((3, 1))}, wrong)[0] <= 0.0
     counts = np.array([[3.0], [5.0]])
-    poisson = mtl.Tasks.shared(np.eye(2), counts)
-    V = mtl.Weights(poisson, name="V")
+    poisson, V = with_weights(mtl.Tasks.shared(np.eye(2), counts), name="V")
     loss, infimum = mtl.poisson_loss(V[[0, 1], :], poisson), np.sum(counts - counts * np.log(counts))
     best = {"V": np.log(counts), "W": np.array([[1.0], [-1.0], [2.0]])}
     assert dual_bound(mtl.minimize(loss).form(), best)[0] == pytest.approx(infimum, rel=1e-12)
@@ -282,7 +272,6 @@ def test_the_losses_infimum_is_a_bound_where_they_reach_it():
 
 
 # --------------------------------------------------------------------------------------- structured hinges
-
 STRUCTURED = {
     "f1": mtl.metrics.FScore(), "f2": mtl.metrics.FScore(beta=2.0), "auc": mtl.metrics.AUC(), "rocarea": mtl.metrics.ROCArea(), "errors": mtl.metrics.ErrorRate(), "balanced": mtl.metrics.BalancedError(), "jaccard": mtl.metrics.Jaccard(), "gmean": mtl.metrics.GMean(),
     "area": mtl.metrics.PartialAUC(0.5), "part": mtl.metrics.PartialAUC(0.9, 0.3), "ap": mtl.metrics.AveragePrecision(), "ndcg": mtl.metrics.NDCG(),
@@ -368,8 +357,9 @@ def _hold_below_the_optimum(metric, kind):
 @for_each("metric", ["f1", "auc", "rocarea", "part", "ap", "ndcg", "errors", "precision", "several"])
 def test_the_certificate_of_a_mixture_is_its_expected_measure(metric):
     """By hand under one l1 norm: mean Delta times the coefficient, shrunk until |X^T u| <= 1 in every entry."""
-    tasks = shared(31, n=10 if isinstance(STRUCTURED[metric], RankingMetric) else 20, labels="sign")
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(
+        shared(31, n=10 if isinstance(STRUCTURED[metric], RankingMetric) else 20, labels="sign")
+    )
     form = mtl.minimize(
         4.0 * mtl.structured_hinge(W, tasks, metric=STRUCTURED[metric]) + mtl.l1_norm(W)
     ).form()

@@ -8,22 +8,16 @@ import pytest
 import mtldsl as mtl
 from mtldsl.certificates.stationarity import first_order_residuals
 from tests.loops import for_each
-from tests.models import MODELS, separate, shared
+from tests.models import MODELS, separate, shared, with_weights
 
 #: Convex models whose optimum another certificate proves, the duality gap; terms without an exact prox apart.
 CONVEX = [
-    "robust_multi_task_low_rank_plus_outlier_tasks",
-    "sparse_group_lasso_nonnegative",
-    "hinge_low_rank_with_intercept_and_missing_labels",
-    "quantile_loss_in_a_trace_norm_ball",
-    "square_root_loss_low_rank",
-    "square_root_loss_group_sparse_plus_sparse",
-    "poisson_group_sparse_ridge",
-    "sparse_separate_logistic_l12_and_bounds",
-    "squared_trace_norm_and_frobenius_ball",
-    "absolute_deviation_frobenius_elastic",
-    "low_rank_offset_from_known_weights",
-]
+    "robust_multi_task_low_rank_plus_outlier_tasks", "sparse_group_lasso_nonnegative",
+    "hinge_low_rank_with_intercept_and_missing_labels", "quantile_loss_in_a_trace_norm_ball",
+    "square_root_loss_low_rank", "square_root_loss_group_sparse_plus_sparse", "poisson_group_sparse_ridge",
+    "sparse_separate_logistic_l12_and_bounds", "squared_trace_norm_and_frobenius_ball",
+    "absolute_deviation_frobenius_elastic", "low_rank_offset_from_known_weights",
+]  # fmt: skip
 
 
 @cache
@@ -85,8 +79,7 @@ def test_wrong_multipliers_are_caught(name):
 
 def test_the_subgradients_of_the_log_rank():
     """U1 diag(1/(1+s)) V1^T + Z: with Z of norm <= 1 it is one, with a larger Z, or another slope, it is none."""
-    tasks = separate(0)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(separate(0))
     problem = mtl.minimize(mtl.square_root_loss(W, tasks) + 3.0 * mtl.log_rank(W, eps=0))
     form, solution = problem.form(), problem.solve(tol=1e-9)
     assert solution.status == "stationary"
@@ -112,8 +105,7 @@ def test_the_subgradients_of_the_log_rank():
 
 def test_zero_is_stationary_only_under_a_steep_penalty():
     """-[X_i^T theta_i] = mu Z with ||Z||_2 <= 1: from lambda_max on, and not below."""
-    tasks = separate(3)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(separate(3))
     theta = [-y / np.linalg.norm(y) for y in tasks.per_task(tasks.targets)]
     pulled = np.column_stack([X.T @ u for X, u in zip(tasks.inputs, theta, strict=True)])
     largest = np.linalg.norm(pulled, 2)
@@ -126,8 +118,7 @@ def test_zero_is_stationary_only_under_a_steep_penalty():
 
 def test_a_task_fitted_exactly_takes_any_multiplier_in_the_ball():
     X, y = [np.eye(3), np.eye(3)], [np.array([1.0, 2.0, 2.0]), np.zeros(3)]
-    tasks = mtl.Tasks.separate(X, y)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.separate(X, y))
     form = mtl.minimize(mtl.square_root_loss(W, tasks) + 0.5 * mtl.l1_norm(W)).form()
     at = {"W": np.column_stack([y[0], y[1]])}
     good = np.concatenate([-0.5 * np.ones(3), np.zeros(3)])  # ||(.5, .5, .5)|| = 0.87
@@ -139,8 +130,7 @@ def test_a_task_fitted_exactly_takes_any_multiplier_in_the_ball():
 
 
 def test_what_has_no_multiplier_and_no_prox_is_not_measured():
-    tasks = shared(0)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(shared(0))
     two = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.log_rank(W, eps=0) + mtl.l1_norm(W)).form()
     assert first_order_residuals(two, two.zeros()) is None
     given = [np.zeros(two.shapes["W"]), None]
@@ -152,8 +142,7 @@ def test_what_has_no_multiplier_and_no_prox_is_not_measured():
 def test_losses_that_are_flat_where_they_are():
     """A hinge whose margins all hold has the multiplier zero; that is not a number to divide by."""
     X = np.eye(3)
-    tasks = mtl.Tasks.shared(X, np.array([[1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]]))
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared(X, np.array([[1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]])))
     form = mtl.minimize(mtl.hinge_loss(W, tasks) + 0.5 * mtl.rank(W)).form()
     at = {"W": 5.0 * tasks.targets.reshape(2, 3).T}
     with np.errstate(all="raise"):
@@ -165,8 +154,7 @@ def test_losses_that_are_flat_where_they_are():
 
 def test_a_block_without_a_term_is_balanced_by_the_losses():
     """Nothing takes what the multipliers leave of an intercept: it is measured, and a wrong intercept is seen."""
-    tasks = shared(3)
-    W = mtl.Weights(tasks, intercept=True)
+    tasks, W = with_weights(shared(3), intercept=True)
     problem = mtl.minimize(mtl.huber_loss(W, tasks) + 2.0 * mtl.log_rank(W))
     solution = problem.solve(tol=1e-6)
     form, blocks = problem.form(), solution.blocks
@@ -179,8 +167,7 @@ def test_a_block_without_a_term_is_balanced_by_the_losses():
 def test_a_point_beside_a_cap_has_the_slope_of_its_side(beside, holds):
     """Above the cap the penalty is flat, however near the cap is; below it the slope is one."""
     labels = np.diag([2.0, 1.0 + beside])
-    tasks = mtl.Tasks.shared(np.eye(2), labels)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared(np.eye(2), labels))
     form = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.capped_trace_norm(W, 1.0)).form()
     found = first_order_residuals(form, {"W": labels})
     assert (max(found.values()) <= 1e-9) == holds

@@ -6,17 +6,13 @@ import pytest
 import mtldsl as mtl
 from mtldsl.certificates.certificate import certify
 from tests.loops import for_each
+from tests.models import with_weights
 
 LABELS = {
-    "squared_loss": "real",
-    "huber_loss": "real",
-    "absolute_loss": "real",
-    "square_root_loss": "real",
-    "logistic_loss": "sign",
-    "squared_hinge_loss": "sign",
-    "poisson_loss": "count",
+    "squared_loss": "real", "huber_loss": "real", "absolute_loss": "real", "square_root_loss": "real",
+    "logistic_loss": "sign", "squared_hinge_loss": "sign", "poisson_loss": "count",
     "gamma_loss": "positive",
-}
+}  # fmt: skip
 PATH = np.diag([1.0, 2.0, 1.0]) - np.eye(3, k=1) - np.eye(3, k=-1)
 PAIR = np.array([[1.0, -1.0, 0.0], [-1.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
 BETWEEN = {
@@ -63,8 +59,7 @@ def model(loss, design, between, intercept, seed=0):
             if kind == "count"
             else np.exp(np.clip(z, -3, 3))
         )
-    tasks = mtl.Tasks.separate(X, labels)
-    W = mtl.Weights(tasks, intercept=intercept)
+    tasks, W = with_weights(mtl.Tasks.separate(X, labels), intercept=intercept)
     charged = 0.5 * BETWEEN[between](W) if between in BETWEEN else 0
     return mtl.minimize(getattr(mtl, loss)(W, tasks) + charged)
 
@@ -98,8 +93,7 @@ def test_rank_deficient_designs_are_proven(design, between):
 @for_each("size", [1.0, 1e4])
 def test_an_optimum_of_zero_is_proven_beside_equal_tasks(n_tasks, size):
     """Every task fits exactly with the same weights: rounding was counted as if the penalty were of the weights, not of their differences."""
-    tasks = mtl.Tasks.shared(np.eye(2), np.tile([[size], [-size]], (1, n_tasks)))
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared(np.eye(2), np.tile([[size], [-size]], (1, n_tasks))))
     solution = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.mean_regularizer(W)).solve()
     assert solution.status == "optimal", (solution, solution.note)
     assert solution.objective <= 1e-20 * n_tasks * size**2
@@ -119,7 +113,6 @@ def test_an_optimum_of_zero_is_proven_of_wide_inputs(turn, loss):
     labels = [part @ rng.normal(size=20) + 2.0 * rng.normal(size=6) for part in X]
     if LABELS.get(loss, "sign") == "sign":
         labels = [np.where(z > np.median(z), 1.0, -1.0) for z in labels]
-    tasks = mtl.Tasks.separate(X, labels)
-    W = mtl.Weights(tasks, intercept=intercept)
+    tasks, W = with_weights(mtl.Tasks.separate(X, labels), intercept=intercept)
     solution = mtl.minimize(getattr(mtl, loss)(W, tasks) + 0.5 * BETWEEN[between](W)).solve()
     assert solution.status == "optimal", (solution, solution.note)

@@ -90,8 +90,6 @@ def test_an_update_that_is_worse_leaves_no_point_stationary(monkeypatch):
 
 
 # ----------------------------------------------------------------------------------- solutions are stationary
-
-
 @pytest.mark.slow
 @for_each("method, seed", [("joint", 0), ("lbfgs", 1), ("block", 2)])
 def test_solutions_meet_the_conditions_of_first_order(method, seed):
@@ -110,8 +108,6 @@ def test_solutions_meet_the_conditions_of_first_order(method, seed):
 
 
 # --------------------------------------------------------------------------- decreases are those of the blocks
-
-
 @pytest.mark.slow
 @for_each("seed", range(2))
 def test_decreases_are_the_true_ones(seed):
@@ -192,8 +188,6 @@ def test_the_flip_flop_baseline_is_not_called_stationary(more):
 
 
 # ------------------------------------------------------------------------------------ the bound on all optima
-
-
 @pytest.mark.slow
 @for_each("seed", range(5))
 def test_no_solve_from_anywhere_ends_below_the_bound(seed):
@@ -260,8 +254,6 @@ def test_the_gap_to_the_bound_may_prove_a_global_optimum():
 
 
 # ---------------------------------------------------------------------------------------------- interruptions
-
-
 @pytest.mark.parametrize("method, looks", [("block", 1), ("flip_flop", 3), ("joint", 3), ("lbfgs", 1)])
 def test_an_interrupted_solution_is_one_point(method, looks):
     """Its objective is that of its weights with its matrices; what was reached before is not lost."""
@@ -281,8 +273,6 @@ def test_an_interrupted_solution_is_one_point(method, looks):
 
 
 # ------------------------------------------------------------------------------------ terms that are not smooth
-
-
 @pytest.mark.slow
 @for_each("seed", [0, 4])
 def test_an_inactive_constraint_does_not_make_a_point_stationary(seed):

@@ -19,7 +19,7 @@ from mtldsl.cli.problem_files.problem_file import load_problem
 from mtldsl.errors import DataError, ModelError
 from tests import models
 from tests.loops import for_each
-from tests.models import MODELS
+from tests.models import MODELS, with_weights
 from tests.optima import solution_of
 from tests.proof.test_rank_deficient import model
 
@@ -64,8 +64,7 @@ def test_a_bound_that_holds_for_some_weights_says_for_which(tmp_path):
     """One column is another one but for rounding: weights beyond all measure would fit its noise."""
     own = models.shared(1)
     X = np.column_stack([own.X, 1.1 * own.X[:, 0]])
-    tasks = mtl.Tasks.shared(X, own.targets.reshape(models.M, -1).T)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared(X, own.targets.reshape(models.M, -1).T))
     solution = mtl.minimize(mtl.squared_loss(W, tasks)).solve()
     path = solution.certificate.save(tmp_path / "free", data=True)
     verdict = mtl.verify_proof(path, tasks)
@@ -78,8 +77,7 @@ def test_a_bound_that_holds_for_some_weights_says_for_which(tmp_path):
 @for_each("earlier", ["l1_ball", "l21_ball", "trace_norm_ball", "frobenius_ball"])
 def test_balls_of_version_0_1_are_read(tmp_path, earlier):
     """They had words of their own, and no parameter but the radius."""
-    tasks = models.shared(2)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(models.shared(2))
     norm = getattr(mtl, earlier.replace("ball", "norm").replace("norm_norm", "norm"))
     problem = mtl.minimize(mtl.squared_loss(W, tasks), subject_to=[norm(W) <= 0.5])
     path = problem.solve(tol=1e-6).certificate.save(tmp_path / "now")
@@ -94,8 +92,7 @@ def test_balls_of_version_0_1_are_read(tmp_path, earlier):
 
 def test_a_point_outside_the_constraints_is_said_to_be(tmp_path):
     """Equations of which one is the sum of others but for rounding: no move meets them all."""
-    tasks = models.shared(2)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(models.shared(2))
     A = np.vstack([np.eye(6)[:2], [[1.1, 1.1, 0, 0, 0, 0]]])
     problem = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.ridge(W), subject_to=[A @ W == 0])
     path = problem.solve(tol=1e-6).certificate.save(tmp_path / "two")
@@ -136,7 +133,6 @@ def test_constraints_on_parts_hold_at_a_point_near(tmp_path, kind, word):
 
 
 # ------------------------------------------------------------------------------------------------ all weights
-
 _FREE = ["nothing", "mean", "variation", "path", "some rows", "some entries", "differences"]
 _BOUNDING = ["squared_loss", "absolute_loss", "huber_loss", "square_root_loss", "logistic_loss", "hinge_loss", "poisson_loss"]  # fmt: skip
 
@@ -158,8 +154,7 @@ def test_claims_hold_for_all_weights_where_losses_bound_them(tmp_path, word, bet
 @for_each("word", ["softmax_loss", "crammer_singer_loss"])
 @for_each("intercept", [False, True])
 def test_claims_of_losses_of_classes_hold_for_all_weights(tmp_path, word, intercept):
-    tasks = models.shared(5, labels="classes")
-    W = mtl.Weights(tasks, intercept=intercept)
+    tasks, W = with_weights(models.shared(5, labels="classes"), intercept=intercept)
     for penalty in (mtl.l21_norm(W), mtl.mean_regularizer(W)):
         problem = mtl.minimize(getattr(mtl, word)(W, tasks) + penalty)
         path = problem.solve(tol=1e-6).certificate.save(tmp_path / "classes")
@@ -169,11 +164,8 @@ def test_claims_of_losses_of_classes_hold_for_all_weights(tmp_path, word, interc
 
 
 # ------------------------------------------------------------------------------------------------ what is refused
-
-
 def test_what_is_not_convex_or_not_known_is_not_checked(tmp_path):
-    tasks = models.shared(3, labels="sign")
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(models.shared(3, labels="sign"))
     solution = mtl.minimize(mtl.hinge_loss(W, tasks) + mtl.log_rank(W)).solve(max_iter=50)
     with pytest.raises(ModelError, match="not convex, and a saved proof is of a convex one"):
         solution.certificate.save(tmp_path / "log_rank")
@@ -253,8 +245,7 @@ def test_files_that_are_no_proofs(solved, tmp_path):
 
 
 def test_without_a_bound_there_is_nothing_to_save(tmp_path):
-    tasks = models.shared(4)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(models.shared(4))
     solution = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.ridge(W)).solve()
     loaded = mtl.Solution.load(solution.save(tmp_path / "solution"))
     with pytest.raises(DataError, match="does not hold its proof"):
@@ -270,8 +261,6 @@ def test_without_a_bound_there_is_nothing_to_save(tmp_path):
 
 
 # ------------------------------------------------------------------------------------------------ the checker, attacked
-
-
 def test_changed_claims_are_not_confirmed(solved, tmp_path):
     problem, solution, path = solved("two_losses_on_one_matrix")
     gap = abs(solution.objective)
@@ -292,8 +281,7 @@ def test_changed_claims_are_not_confirmed(solved, tmp_path):
 
 def test_a_sparse_matrix_pointing_outside_itself_is_refused(tmp_path):
     X = sparse.random_array((30, 4), density=0.5, format="csr", random_state=0)
-    tasks = mtl.Tasks.shared(X, np.random.default_rng(0).normal(size=(30, 2)))
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared(X, np.random.default_rng(0).normal(size=(30, 2))))
     problem = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l1_norm(W) + mtl.ridge(W[[0, 2], :]))
     path = problem.solve().certificate.save(tmp_path / "sparse", data=True)
     assert mtl.verify_proof(path).confirmed
@@ -317,8 +305,7 @@ def _is_csr_part(arrays, name) -> bool:
 
 
 def test_a_form_semidefinite_but_for_rounding_says_where(tmp_path):
-    tasks = models.shared(6)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(models.shared(6))
     factor = np.random.default_rng(0).normal(size=(4, 2))
     L = factor @ factor.T
     solution = mtl.minimize(
@@ -334,8 +321,6 @@ def test_a_form_semidefinite_but_for_rounding_says_where(tmp_path):
 
 
 # ------------------------------------------------------------------------------------------------ the command
-
-
 @pytest.mark.slow
 def test_the_command_line(tmp_path, capsys):
     file = tmp_path / "p.toml"

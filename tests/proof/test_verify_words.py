@@ -19,6 +19,7 @@ from mtldsl.errors import DataError
 from mtldsl.normal_form.form import FunctionTerm, LinearMap, MapEntry
 from tests import models
 from tests.loops import for_each
+from tests.models import with_weights
 
 CLAIM = {"objective": 0.0, "dual_bound": 0.0, "violation": 0.0, "tol": 1e-6, "status": "", "scale": 0.0}
 SCALES = ("ordinary", "columns from 1e-6 to 1e6")
@@ -130,8 +131,7 @@ def test_graphs_of_labels_and_wide_matrices(tmp_path):
     [("squared_loss", "real", False), ("hinge_loss", "sign", True), ("logistic_loss", "sign", False)],
 )
 def test_the_largest_loss_with_shares_as_a_witness(tmp_path, word, labels, intercept):
-    tasks = models.shared(3, n=9, labels=labels)
-    W = mtl.Weights(tasks, intercept=intercept)
+    tasks, W = with_weights(models.shared(3, n=9, labels=labels), intercept=intercept)
     problem = mtl.minimize(mtl.worst_task(getattr(mtl, word)(W, tasks)) + 0.3 * mtl.ridge(W))
     form, rng = problem.form(), np.random.default_rng(0)
     for size in (0.01, 1.0):  # any multipliers prove some bound
@@ -143,8 +143,7 @@ def test_the_largest_loss_with_shares_as_a_witness(tmp_path, word, labels, inter
 
 
 def test_shares_that_are_not_the_best_never_prove_too_much(tmp_path):
-    tasks = models.shared(3, n=9, labels="real")
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(models.shared(3, n=9, labels="real"))
     problem = mtl.minimize(mtl.worst_task(mtl.squared_loss(W, tasks)) + 0.3 * mtl.ridge(W))
     solution = problem.solve(tol=1e-8)  # so that shares that are not the best show
     path = solution.certificate.save(tmp_path / "solved")

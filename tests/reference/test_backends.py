@@ -15,7 +15,7 @@ from mtldsl.reference import backends
 from mtldsl.reference import backends as backend_process
 from mtldsl.reference.solve import solve_reference
 from tests.loops import for_each
-from tests.models import shared
+from tests.models import shared, with_weights
 from tests.system.test_stops import BEGIN, PATIENCE, SIGNALS, Child
 
 ACCURATE = {
@@ -84,8 +84,7 @@ def test_a_process_that_dies_is_a_solver_error(monkeypatch, number, words):
         os.kill(self.process.pid, number)
         real(self, request)
 
-    tasks = shared(0, n=8)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(shared(0, n=8))
     problem = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l21_norm(W))
     with monkeypatch.context() as patch:
         patch.setattr(backend_process._BackendProcess, "_exchange", shot)
@@ -99,8 +98,7 @@ def test_a_process_that_dies_is_a_solver_error(monkeypatch, number, words):
 def long():
     """A form on which one iteration of Clarabel takes many seconds."""
     rng = np.random.default_rng(0)
-    tasks = mtl.Tasks.shared(rng.normal(size=(10, 90)), rng.normal(size=(10, 60)))
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared(rng.normal(size=(10, 90)), rng.normal(size=(10, 60))))
     return mtl.minimize(mtl.squared_loss(W, tasks) + mtl.trace_norm(W))
 
 
@@ -145,7 +143,6 @@ def test_several_threads_have_a_process_each():
 
 
 # ----------------------------------------------------------------------------------- Ctrl-C, forks and orphans
-
 LONG = (
     BEGIN
     + """

@@ -14,9 +14,9 @@ from mtldsl.reference.kernels import least, statement_at_weights, violation
 from mtldsl.reference.registry import FORMULAS
 from mtldsl.reference.solve import solve_reference
 from mtldsl.solution.learned import LearnedWeights
+from tests.known_optima import fixture
 from tests.loops import for_each
-from tests.models import separate
-from tests.reference.known_optima import fixture
+from tests.models import separate, with_weights
 
 LOSSES = {"hinge": mtl.hinge_loss, "logistic": mtl.logistic_loss}
 FORMS = ("kept", "eliminated", "given")
@@ -44,8 +44,6 @@ def optimum(problem) -> float:
 
 
 # --------------------------------------------------------------------------------------------------------- parts
-
-
 @pytest.mark.slow
 @for_each("i", range(len(MKLNorm.examples())))
 def test_parts_are_parts(i):
@@ -81,8 +79,6 @@ def test_outside_the_range():
 
 
 # --------------------------------------------------------------------------------------------------- known optima
-
-
 def problem_of(given, word, form, p, theta=None):
     tasks = mtl.Tasks.grouped(*(np.array(given[k]) for k in ("X", "y", "tau")))
     return model(
@@ -120,21 +116,14 @@ def test_theta_is_a_variable_that_a_user_may_read():
 
 
 # ------------------------------------------------------------------------------------------------- cross-checking
-
-
 @pytest.mark.slow
 @for_each("loss, form", list(zip(cycle(LOSSES), FORMS, strict=False)))
 def test_cross_check_of_the_reference_itself(loss, form):
     tasks = tasks_of()
     problem = model(
-        tasks,
-        LOSSES[loss],
-        [mtl.similarities.union(), mtl.similarities.individual()],
-        form,
-        2,
-        given=np.array([0.5, 1, 1, 0.2, 0.7]),
-        intercept=True,
-    )
+        tasks, LOSSES[loss], [mtl.similarities.union(), mtl.similarities.individual()], form, 2,
+        given=np.array([0.5, 1, 1, 0.2, 0.7]), intercept=True,
+    )  # fmt: skip
     solution = problem.solve(solver="cvxpy")
     assert solution.status == "optimal"
     check = problem.cross_check(solution)
@@ -178,8 +167,7 @@ def test_weights_that_are_not_the_best_are_noticed():
 @pytest.mark.slow
 def test_beside_a_term_that_is_not_convex():
     """Block by block: kernel weights stay eliminated, as their penalty is convex."""
-    tasks = tasks_of(labels="real")
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(tasks_of(labels="real"))
     objective = (
         mtl.squared_loss(W, tasks)
         + 0.1 * mtl.log_rank(W)
@@ -190,8 +178,6 @@ def test_beside_a_term_that_is_not_convex():
 
 
 # -------------------------------------------------------------------------------------------------- special cases
-
-
 def test_laplacian_and_from_similarity_are_kronecker_ridges():
     tasks = tasks_of()
     Lap = np.diag([1.0, 2, 2, 1]) - np.diag(np.ones(3), 1) - np.diag(np.ones(3), -1)
@@ -208,8 +194,7 @@ def test_laplacian_and_from_similarity_are_kronecker_ridges():
 
 def test_views_of_own_weights_are_models_of_own_features():
     """Given weights: the sum of the penalties of the rows."""
-    tasks = tasks_of()
-    W = mtl.Weights(tasks, intercept=False)
+    tasks, W = with_weights(tasks_of(), intercept=False)
     sims = [
         mtl.similarities.union(columns=[0, 1]),
         mtl.similarities.identity(columns=[0, 1]),
@@ -228,8 +213,7 @@ def test_more_parts_than_a_backend_manages_are_refused(monkeypatch):
     from mtldsl.problems import cross_check_blocks
 
     monkeypatch.setattr(cross_check_blocks, "SETTINGS", replace(cross_check_blocks.SETTINGS, own_entries=8))
-    tasks = mtl.Tasks.shared(np.eye(3), np.array([[1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]]))
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared(np.eye(3), np.array([[1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]])))
     problem = mtl.minimize(
         mtl.hinge_loss(W, tasks)
         + mtl.mkl_norm(W, [mtl.similarities.union(), mtl.similarities.identity()], p=2)

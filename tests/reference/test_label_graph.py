@@ -10,9 +10,9 @@ from mtldsl.certificates.certificate import certify
 from mtldsl.reference.compile import to_cvxpy
 from mtldsl.reference.label_graph import SETTINGS
 from mtldsl.reference.solve import solve_reference
+from tests.known_optima import fixture
 from tests.label_graph_models import CASES, data, known, model
 from tests.loops import for_each
-from tests.reference.known_optima import fixture
 
 
 def in_groups(name):
@@ -40,8 +40,6 @@ def test_known_optima(name, key):
 
 
 # ---------------------------------------------------------------------------------------------------- its limits
-
-
 def of_size(K, n=4, word=mtl.clique_hinge):
     rng = np.random.default_rng(0)
     Y = np.where(rng.random((n, K)) < 0.5, 1.0, -1.0)
@@ -77,8 +75,6 @@ def test_too_many_samples_are_refused_and_checked_on_some():
 
 
 # ------------------------------------------------------------------------------------------- constraint generation
-
-
 def by_planes(form, monkeypatch):
     """The same form solved with planes, however few its labellings are."""
     monkeypatch.setattr("mtldsl.reference.label_graph.SETTINGS", replace(SETTINGS, stated_labels=0))
@@ -91,14 +87,11 @@ def by_planes(form, monkeypatch):
 @pytest.mark.parametrize(
     "edges, loss",
     [
-        ("none", [0.5, 2.0, 1.0, 0.0]),
-        ("some", "hamming"),
-        ("some", [0.5, 2.0, 1.0, 0.0]),
-        ("some", "zero_one"),
-        ("some", mtl.metrics.FScore()),
+        ("none", [0.5, 2.0, 1.0, 0.0]), ("some", "hamming"), ("some", [0.5, 2.0, 1.0, 0.0]),
+        ("some", "zero_one"), ("some", mtl.metrics.FScore()),
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_constraint_generation_is_the_statement_in_full(edges, loss, monkeypatch):
     rng = np.random.default_rng(3)
     X, s = rng.normal(size=(12, 3)), rng.uniform(0.5, 2.0, size=12)

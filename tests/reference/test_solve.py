@@ -13,14 +13,13 @@ from mtldsl.errors import DataError, InfeasibleError, SolverError
 from mtldsl.reference.compile import to_cvxpy
 from mtldsl.reference.solve import backends_to_try, solve_reference
 from tests.loops import for_each
-from tests.models import MODELS, shared
+from tests.models import MODELS, shared, with_weights
 
 every_model = for_each("name", MODELS)
 
 
 def small(tasks=None, *functions, **options):
-    tasks = tasks if tasks is not None else shared(0, n=8)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(tasks if tasks is not None else shared(0, n=8))
     return mtl.minimize(mtl.squared_loss(W, tasks) + sum(f(W) for f in functions), **options).form()
 
 
@@ -73,8 +72,7 @@ def test_wrong_backends_are_refused():
 
 @for_each("backend", ["clarabel", "scs"])
 def test_an_infeasible_model_is_refused_as_typed(backend):
-    tasks = shared(0, n=8)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(shared(0, n=8))
     form = mtl.minimize(mtl.squared_loss(W, tasks), subject_to=[W >= 2, W <= 1]).form()
     with pytest.raises(
         InfeasibleError, match=r"no weights( up to .*)? satisfy all constraints at once .*W >= 2; W <= 1"

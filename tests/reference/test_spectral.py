@@ -32,8 +32,9 @@ from mtldsl.reference.registry import formula_of
 from mtldsl.reference.solve import solve_reference
 from mtldsl.reference.spectral import excess, penalty, ways
 from tests.concave_functions import geman, geman_slope, laplace, laplace_slope
+from tests.known_optima import fixture
 from tests.loops import for_each
-from tests.reference.known_optima import fixture
+from tests.models import with_weights
 from tests.registry_cases import with_singular_values
 
 
@@ -52,8 +53,6 @@ def of_rank(s, shape=(5, 4)):
 
 
 # ---------------------------------------------------------------------------------- convex functions above it
-
-
 ABOVE = {  # atom -> how many convex functions stand for it
     "log_rank": (LogRank(1e-3), 1),
     "log_rank, exact": (LogRank(0.0), 1),
@@ -71,13 +70,11 @@ ABOVE = {  # atom -> how many convex functions stand for it
         1,
     ),
     "bent, exact": (SpectralPenalty(bent, bent_slope, 0.0), 2),
-    "counted": (
-        SimpleNamespace(name="spectral_penalty", eps=0.0, function=np.sign, derivative=np.zeros_like),
-        2,
-    ),
+    "counted": (SimpleNamespace(name="spectral_penalty", eps=0.0, function=np.sign, derivative=np.zeros_like),
+     2),
     "rank": (Rank(), 2),
     "rank <= 2": (RankAtMost(2), 2),
-}
+}  # fmt: skip
 
 
 def stated(way, V):
@@ -116,16 +113,13 @@ def test_above_and_touching(name, shape, s):
 
 
 def test_cvxpy_is_not_given_what_is_not_convex():
-    tasks = some(4)
-    V = mtl.Weights(tasks)
+    tasks, V = with_weights(some(4))
     form = mtl.minimize(mtl.squared_loss(V, tasks) + mtl.log_rank(V)).form()
     with pytest.raises(ModelError, match=r"log_rank\(W\) is not convex.*to_cvxpy\(at=solution\)"):
         to_cvxpy(form)
 
 
 # ------------------------------------------------------------------------------------------- models, majorised
-
-
 def some(m, d=5, n=7, seed=0, **options):
     rng = np.random.default_rng(seed)
     counts = [n + i % 3 for i in range(m)]
@@ -167,8 +161,7 @@ def test_a_quadratic_in_place_of_a_loss_touches_and_lies_above():
 
 
 def test_no_quadratic_touches_a_kink():
-    tasks = mtl.Tasks.shared(np.eye(3), np.ones((3, 2)))
-    V = mtl.Weights(tasks)
+    tasks, V = with_weights(mtl.Tasks.shared(np.eye(3), np.ones((3, 2))))
     form = mtl.minimize(2.0 * mtl.square_root_loss(V, tasks) + mtl.log_rank(V)).form()
     with pytest.raises(ModelError, match=r"task '?\w+'? of 2 .* square_root_loss.*residuals are all zero"):
         reweighted_losses(form, {"W": np.array([[1.0, 0.5], [1.0, 1.0], [1.0, 1.0]])})
@@ -176,8 +169,7 @@ def test_no_quadratic_touches_a_kink():
 
 def test_a_bounded_rank_among_other_terms():
     """Two forms: what is majorised in both, and the space that is kept in each."""
-    tasks = some(4)
-    V = mtl.Weights(tasks)
+    tasks, V = with_weights(some(4))
     form = mtl.minimize(
         mtl.squared_loss(V, tasks) + mtl.log_rank(V), subject_to=[mtl.rank(V) <= 2, V <= 9]
     ).form()
@@ -216,8 +208,6 @@ def test_the_majoriser_of_a_known_step(case):
 
 
 # ------------------------------------------------------------------------------------------------- some tasks
-
-
 def coupled(tasks):
     V = mtl.Weights(tasks, intercept=True)
     return mtl.minimize(
@@ -258,8 +248,7 @@ def test_the_model_of_some_tasks_changes_as_the_whole_does(tasks, model):
 
 
 def test_models_that_are_no_model_of_tasks():
-    tasks = some(4)
-    V = mtl.Weights(tasks)
+    tasks, V = with_weights(some(4))
     loss = mtl.squared_loss(V, tasks) + mtl.log_rank(V)
     for constraint in (V.sum(axis=1) == 0, mtl.l1_norm(V) <= 3):
         form = mtl.minimize(loss, subject_to=[constraint]).form()

@@ -23,9 +23,9 @@ from mtldsl.reference.registry import FORMULAS
 from mtldsl.reference.solve import solve_reference
 from mtldsl.reference.solver import SOLVER
 from tests.atoms.metric_data import TOP, WHOLE_BOX, Power, value_of_planes
+from tests.known_optima import fixture
 from tests.loops import for_each
-from tests.models import shared
-from tests.reference.known_optima import fixture
+from tests.models import shared, with_weights
 
 
 class Reversed(Metric):
@@ -66,11 +66,8 @@ def test_statement_and_oracle_are_the_highest_plane(metric):
 
 
 # ------------------------------------------------------------------------------------------------ whole models
-
-
 def problem_of(metric, coefficient=2.0, n=30, seed=0, regularizer=mtl.l1_norm, intercept=False, **options):
-    tasks = shared(seed, n=n, labels="sign")
-    W = mtl.Weights(tasks, intercept=intercept)
+    tasks, W = with_weights(shared(seed, n=n, labels="sign"), intercept=intercept)
     return mtl.minimize(
         coefficient * mtl.structured_hinge(W, tasks, metric=metric) + regularizer(W), **options
     )
@@ -158,8 +155,7 @@ def test_every_task_has_the_metric_that_it_was_given():
     tasks = shared(3, n=30, labels="sign")
     total = 0.0
     for i, metric in enumerate(metrics):
-        one = tasks.select(i)
-        w = mtl.Weights(one)
+        one, w = with_weights(tasks.select(i))
         objective = 3.0 * mtl.structured_hinge(w, one, metric=metric) + mtl.l1_norm(w)
         total += solve_reference(mtl.minimize(objective).form()).objective
     W = mtl.Weights(tasks)
@@ -171,8 +167,7 @@ def test_every_task_has_the_metric_that_it_was_given():
 @pytest.mark.parametrize("n", [30, 50])
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
 def test_intercepts_constraints_and_other_losses_stand_beside(n):
-    tasks = shared(4, n=n, labels="sign")
-    W = mtl.Weights(tasks, intercept=True)
+    tasks, W = with_weights(shared(4, n=n, labels="sign"), intercept=True)
     hinges = mtl.structured_hinge(W, tasks, metric=FScore(), mean=True)
     objective = 20.0 * hinges + 0.1 * mtl.squared_hinge_loss(W, tasks) + 0.1 * mtl.l21_norm(W)
     form = mtl.minimize(objective, subject_to=[W >= -0.2, W <= 0.3]).form()
@@ -207,7 +202,6 @@ def test_a_ranking_metric_without_a_formula_is_refused():
 
 
 # --------------------------------------------------------------------------------- optima established elsewhere
-
 NAMES = ("auc_l1_n10", "auc_l1_n60", "auc_trace_n10", "f1_l21_n10", "hamming_l1_n10", "rocarea_l21_n40")
 METRICS = {
     "auc_product": lambda beta: AUC(),
@@ -219,8 +213,7 @@ REGULARIZERS = {"l1": mtl.l1_norm, "l21": mtl.l21_norm, "trace": mtl.trace_norm}
 
 
 def problem_of_fixture(given):
-    tasks = mtl.Tasks.shared(np.array(given["X"]), np.array(given["Y"], float).T)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared(np.array(given["X"]), np.array(given["Y"], float).T))
     metric = METRICS[given["metric"]](given["metric_param"])
     hinges = given["lam"] * mtl.structured_hinge(W, tasks, metric=metric)
     return mtl.minimize(REGULARIZERS[given["regularizer"]](W) + hinges)
@@ -244,7 +237,6 @@ def test_a_relaxation_says_so():
     rng = np.random.default_rng(0)
     for n, said in ((20, "states all of it"), (60, r"call .solve\(\), not .problem.solve\(\)")):
         X = rng.normal(size=(n, 3))
-        tasks = mtl.Tasks.shared(X, np.where(X[:, :1] > 0, 1.0, -1.0))
-        W = mtl.Weights(tasks)
+        tasks, W = with_weights(mtl.Tasks.shared(X, np.where(X[:, :1] > 0, 1.0, -1.0)))
         model = mtl.minimize(mtl.l1_norm(W) + mtl.structured_hinge(W, tasks)).to_cvxpy()
         assert re.search(said, repr(model))

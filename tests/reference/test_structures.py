@@ -14,8 +14,8 @@ from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
 from mtldsl.errors import ModelError
 from mtldsl.reference.registry import STRUCTURES
 from mtldsl.reference.structures import block_bound, block_optimum, objective, range_constraints
+from tests.known_optima import fixture
 from tests.loops import for_each
-from tests.reference.known_optima import fixture
 
 W = np.array([[3.0, 0.0], [-4.0, 0.0]])  # W W^T = [[9, -12], [-12, 16]], singular values 5 and 0
 A, B = np.diag([2.0, 0.5]), np.array([[2.0, 1.0], [1.0, 3.0]])  # log|A| = 0, log|B| = log 5
@@ -49,8 +49,6 @@ def test_weights_outside_a_singular_covariance_cost_infinity():
 
 
 # ------------------------------------------------------------------------------------------------- constraints
-
-
 def violation(S, atom, k) -> float:
     constraints = range_constraints(cp.Variable((len(S), len(S)), symmetric=True, value=S), atom, k)
     assert all(constraint.is_dcp() for constraint in constraints)
@@ -76,8 +74,6 @@ def test_a_given_matrix_has_no_block():
 
 
 # ------------------------------------------------------------------------------------------------------ blocks
-
-
 def positive(rng, n, low, high):
     """A random symmetric matrix with eigenvalues between low and high, evenly in their logarithm."""
     Q = np.linalg.qr(rng.normal(size=(n, n)))[0]
@@ -125,8 +121,6 @@ def test_block_optimum_and_bound_enclose_the_minimum(d, m, salt):
 
 
 # ---------------------------------------------------------------------------------------------- known optima
-
-
 @for_each("name", ["fetr_shared_5x3", "fetr_pertask_3x5"])
 def test_the_sdp_of_a_known_step(name):
     """Sigma1 given w_step.W and S2: the optimum there is eta tr(S1 W S2 W^T) - rho m log|S1|, without loss and log|S2|."""

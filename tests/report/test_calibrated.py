@@ -13,6 +13,8 @@ from mtldsl.cli.record import describe_run, plain
 from mtldsl.cli.run_report import run_report, to_text, verdict
 from tests.loops import for_each
 
+pytestmark = pytest.mark.usefixtures("a_hundred_columns")
+
 FILE = """
 title = "Tasks with noise of their own"
 model = "NC-CMTL"
@@ -24,11 +26,6 @@ labels = "price"
 mu = 4.0
 """
 NOISE = {"calm": 0.1, "fair": 0.5, "loud": 2.0, "wild": 8.0}
-
-
-@pytest.fixture(autouse=True)
-def a_hundred_columns(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "100")
 
 
 @pytest.fixture
@@ -67,8 +64,6 @@ def section_of(text):
 
 
 # -------------------------------------------------------------------------------------------------- calibration
-
-
 def test_weights_and_noise_levels_are_those_of_the_residuals(written):
     """The section names the noisiest first."""
     file, solution = solved(written())
@@ -121,8 +116,6 @@ def test_a_task_that_is_fitted_exactly_is_said(written):
 
 
 # ------------------------------------------------------------------------------------------------------- starts
-
-
 def test_every_start_has_a_row_and_the_best_is_marked(written):
     file, solution = solved(written(FILE + "[solve]\nstarts = 3\nrandom_state = 5\n"))
     record, text = told(file, solution)
@@ -144,8 +137,6 @@ def test_every_start_has_a_row_and_the_best_is_marked(written):
 
 
 # -------------------------------------------------------------------------------------------------- certificate
-
-
 @pytest.mark.slow
 @for_each("eps", [0.0, 0.01])
 def test_what_is_missing_of_every_condition(written, eps):
@@ -172,8 +163,6 @@ def test_a_smooth_model_has_a_gradient(written):
 
 
 # -------------------------------------------------------------------------------------------- singular values
-
-
 def test_singular_values_are_counted_above_the_smoothing(written):
     file, solution = solved(written(FILE.replace("mu = 4.0", "mu = 40.0\neps = 4.0")))
     record, text = told(file, solution)
@@ -184,8 +173,6 @@ def test_singular_values_are_counted_above_the_smoothing(written):
 
 
 # ----------------------------------------------------------------------------------------------------- the files
-
-
 @pytest.mark.slow
 def test_the_whole_job(written, tmp_path, capsys):
     path = written(FILE + '[solve]\nstarts = 2\n[output]\nsolution = "w.npz"\nreport = "r.html"\n')

@@ -18,6 +18,8 @@ from mtldsl.solution.learned import LearnedMatrix
 from tests.loops import for_each
 from tests.pairs import pairwise_cases
 
+pytestmark = pytest.mark.usefixtures("a_hundred_columns")
+
 FETR = """
 title = "Houses"
 minimize = "sum_of_squares(W, tasks) + matrix_normal(W, Sigma1, Sigma2, eta=2)"
@@ -38,11 +40,6 @@ MTRL = (
     .replace('["Sigma1 >> 0.1", "Sigma1 << 3", "Sigma2 >> 0.1", "Sigma2 << 3"]', '["Omega.trace() <= 1"]')
     .replace('Sigma1 = "FeaturePrecision"\nSigma2 = "TaskPrecision"', 'Omega = "TaskCovariance"')
 )
-
-
-@pytest.fixture(autouse=True)
-def a_hundred_columns(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "100")
 
 
 @pytest.fixture
@@ -71,8 +68,6 @@ def solved(path, **options):
 
 
 # --------------------------------------------------------------------------------------------- correlations
-
-
 @for_each(
     "kind, size, entries",
     pairwise_cases(["precision", "covariance"], [(2, 2), (9, 3), (30, 30)], [4_000_000, 20]),
@@ -108,8 +103,6 @@ def test_constant_features_have_no_correlations():
 
 
 # ----------------------------------------------------------------------------------------------- the record
-
-
 def test_spectrum_and_bounds_are_those_of_the_solution(written, monkeypatch):
     """Large matrices are their eigenvalues alone."""
     file, solution = solved(written())
@@ -162,8 +155,6 @@ def test_a_term_with_coefficient_zero_learns_nothing(written):
 
 
 # ------------------------------------------------------------------------------------------------- the words
-
-
 TOLD = (
     "[2 tr(Σ₁ W Σ₂ Wᵀ) − (m log|Σ₁| + d log|Σ₂|)]",
     "Σ₁ ⪰ 0.1 I Σ₁ ⪯ 3 I",

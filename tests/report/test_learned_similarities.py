@@ -12,6 +12,7 @@ from mtldsl.cli.problem_files.problem_file import ProblemFile
 from mtldsl.cli.record import describe_run, plain
 from mtldsl.cli.record_parts import SETTINGS as RECORD
 from mtldsl.cli.run_report import run_report, to_text
+from tests.models import with_weights
 
 UP = {"a": "x", "b": "x", "c": "y", "d": "y", "x": "top", "y": "top"}
 
@@ -26,8 +27,7 @@ def data(names, rows=16, seed=0):
     return mtl.Tasks.grouped(X, y, np.asarray(names)[ids])
 
 
-TASKS = data(list("abcd"))
-W = mtl.Weights(TASKS)
+TASKS, W = with_weights(data(list("abcd")))
 
 
 def run(problem, tasks=TASKS, **options):
@@ -137,8 +137,7 @@ def test_a_term_with_coefficient_zero_and_one_task():
     _, record, text = run(mtl.minimize(objective, [mtl.p_norm(theta, 2) <= 1]))
     assert record["solution"]["similarities"] == [] and "Weights of task similarities" not in text
     X = np.random.default_rng(0).normal(size=(8, 2))
-    alone = mtl.Tasks.shared(X, np.resize([1.0, -1.0, -1.0], (8, 1)))
-    V = mtl.Weights(alone)
+    alone, V = with_weights(mtl.Tasks.shared(X, np.resize([1.0, -1.0, -1.0], (8, 1))))
     _, record, text = run(
         mtl.minimize(mtl.hinge_loss(V, alone) + mtl.mkl_norm(V, [mtl.similarities.union()], p=2)), alone
     )
@@ -148,8 +147,7 @@ def test_a_term_with_coefficient_zero_and_one_task():
 @pytest.mark.slow
 def test_many_tasks_are_shown_by_the_largest_weights():
     n = RECORD.correlated_tasks + 20
-    tasks = data([f"t{k}" for k in range(n)], rows=4)
-    U = mtl.Weights(tasks)
+    tasks, U = with_weights(data([f"t{k}" for k in range(n)], rows=4))
     up = np.concatenate([n + np.arange(n) // 10, np.full(n // 10, n + n // 10), [-1]])
     problem = mtl.minimize(mtl.hinge_loss(U, tasks) + mtl.mkl_norm(U, [mtl.similarities.tree(up)], p=2))
     _, record, text = run(problem, tasks, tol=1e-2)

@@ -32,10 +32,8 @@ from tests.loops import for_each
         (r"W_{0:2,\,[0, 1]} \geq 0", "W[0:2, [0, 1]] ≥ 0"),
         (r"\rho_{q}(x)^2", "ρ_q(x)²"),
         (r"x^{ab} + x_{q0}", "x^{ab} + x_{q0}"),
-        (
-            r"\left[2 \, \operatorname{tr}(\Sigma_1 W \Sigma_2 W^\top) - (m \log|\Sigma_1| + d \log|\Sigma_2|)\right]",
-            "[2 tr(Σ₁ W Σ₂ Wᵀ) − (m log|Σ₁| + d log|Σ₂|)]",
-        ),
+        (r"\left[2 \, \operatorname{tr}(\Sigma_1 W \Sigma_2 W^\top) - (m \log|\Sigma_1| + d \log|\Sigma_2|)\right]",
+         "[2 tr(Σ₁ W Σ₂ Wᵀ) − (m log|Σ₁| + d log|Σ₂|)]"),
         (r"|-a|-|+b| + |c|", "|−a| − |+b| + |c|"),
         (r"\Sigma_1 \succeq 0.01 I", "Σ₁ ⪰ 0.01 I"),
         (r"\Sigma_{12}\preceq 10^{-7} I", "Σ₁₂ ⪯ 10⁻⁷ I"),
@@ -43,7 +41,7 @@ from tests.loops import for_each
         (r"\operatorname{tr}(W^\top D^{-1} W)", "tr(Wᵀ D⁻¹ W)"),
         (r"\mathrm{of\_tasks} \succeq 2 I", "of_tasks ⪰ 2 I"),
     ],
-)
+)  # fmt: skip
 def test_one_line(latex, line):
     assert to_unicode(latex) == line
 

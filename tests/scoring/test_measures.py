@@ -33,16 +33,11 @@ def run(name, Y, P, **options) -> Score:
 
 
 BY_TASK = {
-    "accuracy": theirs.accuracy_score,
-    "balanced_accuracy": theirs.balanced_accuracy_score,
-    "f1": theirs.f1_score,
-    "precision": theirs.precision_score,
-    "recall": theirs.recall_score,
-    "roc_auc": theirs.roc_auc_score,
-    "average_precision": theirs.average_precision_score,
-    "log_loss": theirs.log_loss,
-    "brier": theirs.brier_score_loss,
-}
+    "accuracy": theirs.accuracy_score, "balanced_accuracy": theirs.balanced_accuracy_score,
+    "f1": theirs.f1_score, "precision": theirs.precision_score, "recall": theirs.recall_score,
+    "roc_auc": theirs.roc_auc_score, "average_precision": theirs.average_precision_score,
+    "log_loss": theirs.log_loss, "brier": theirs.brier_score_loss,
+}  # fmt: skip
 
 
 @for_each("name", BY_TASK)

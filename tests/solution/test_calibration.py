@@ -5,6 +5,7 @@ import pytest
 
 import mtldsl as mtl
 from tests.loops import for_each
+from tests.models import with_weights
 from tests.pairs import pairwise_cases
 
 
@@ -39,8 +40,7 @@ def residual_norms(solution, tasks):
     pairwise_cases(["separate", "shared", "masked"], [False, True], [False, True], [False, True]),
 )
 def test_weights_and_levels_are_those_of_the_residuals(kind, weighted, intercept, mean):
-    tasks = tasks_of(kind, weighted)
-    W = mtl.Weights(tasks, intercept=intercept)
+    tasks, W = with_weights(tasks_of(kind, weighted), intercept=intercept)
     loss = 3.0 * mtl.square_root_loss(W, tasks, eps=0.02, mean=mean)
     solution = mtl.minimize(loss + 1e-3 * mtl.trace_norm(W)).solve()
     norms, totals = residual_norms(solution, tasks)
@@ -52,8 +52,7 @@ def test_weights_and_levels_are_those_of_the_residuals(kind, weighted, intercept
 
 @for_each(("word", "weight"), [("squared_loss", 1.0), ("sum_of_squares", 2.0)])
 def test_a_squared_loss_weighs_all_tasks_alike(word, weight):
-    tasks = tasks_of("shared")
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(tasks_of("shared"))
     solution = mtl.minimize(0.5 * getattr(mtl, word)(W, tasks) + mtl.log_rank(W)).solve()
     assert solution.task_weights == pytest.approx(np.full(3, 0.5 * weight))
     norms, totals = residual_norms(solution, tasks)

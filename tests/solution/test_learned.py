@@ -35,8 +35,6 @@ def low_rank(kind, side=5000, rank=20, rest=0.5):
 
 
 # ------------------------------------------------------------------------------------------------------- views
-
-
 @for_each("kind", ["precision", "covariance"])
 def test_views_are_each_others_inverses(kind):
     A, S = positive(4), matrix(kind)
@@ -78,8 +76,6 @@ def test_the_inverse_of_a_singular_matrix_is_refused(kind, inverse):
 
 
 # ---------------------------------------------------------------------------------------------- names, printing
-
-
 def test_frames_are_labelled():
     S = matrix("covariance")
     for view in ("correlation", "covariance", "precision"):
@@ -132,8 +128,6 @@ def test_a_given_matrix_is_not_shown_as_learned():
 
 
 # --------------------------------------------------------------------------------------------------------- memory
-
-
 def test_a_view_that_does_not_fit_is_refused(monkeypatch):
     monkeypatch.setattr(mtldsl.utils.memory, "available_memory", lambda: 100e6)
     wide = low_rank("precision", side=5000, rank=2)

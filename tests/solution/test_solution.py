@@ -10,13 +10,12 @@ import mtldsl as mtl
 from mtldsl.atoms.losses import StructuredHinge
 from mtldsl.solution.score import score_of
 from tests.loops import for_each
-from tests.models import separate, shared
+from tests.models import separate, shared, with_weights
 
 
 @pytest.fixture(scope="module")
 def classified():
-    tasks = shared(3, n=40, labels="sign")
-    W = mtl.Weights(tasks, intercept=True)
+    tasks, W = with_weights(shared(3, n=40, labels="sign"), intercept=True)
     problem = mtl.minimize(mtl.logistic_loss(W, tasks) + 0.5 * mtl.trace_norm(W))
     return tasks, problem.solve(tol=1e-8)
 
@@ -97,7 +96,6 @@ def test_mistakes_are_named(classified):
 
 
 # -------------------------------------------------------------------------------------------------- measures by name
-
 BY_TASK = {
     "accuracy": (sk.accuracy_score, "predict"),
     "f1": (sk.f1_score, "predict"),
@@ -155,8 +153,6 @@ def test_what_does_not_suit_is_refused(loss, labels, name, kind, says):
 
 
 # ------------------------------------------------------------------------------------ metrics and structured losses
-
-
 class Missed(mtl.Metric):
     """A metric of one's own."""
 
@@ -252,8 +248,7 @@ def test_wrong_metrics_of_scores_are_named(classified):
 
 
 def hinged(metric):
-    tasks = shared(3, n=40, labels="sign")
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(shared(3, n=40, labels="sign"))
     hinge = mtl.structured_hinge(W, tasks, metric=metric)
     return tasks, mtl.minimize(hinge + 1e-3 * mtl.l21_norm(W)).solve(tol=1e-4)
 

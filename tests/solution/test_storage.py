@@ -11,7 +11,7 @@ import mtldsl as mtl
 from mtldsl.utils.caching import Lazy
 from tests.learned_models import fetr
 from tests.loops import for_each
-from tests.models import separate, shared
+from tests.models import separate, shared, with_weights
 
 
 def assert_same(loaded, solution):
@@ -60,8 +60,7 @@ def test_a_singular_covariance_comes_back(tmp_path, kind, word):
 
 @pytest.mark.slow
 def test_calibration_starts_and_conditions_come_back(tmp_path):
-    tasks = separate(2)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(separate(2))
     problem = mtl.minimize(mtl.square_root_loss(W, tasks) + 2.0 * mtl.log_rank(W, eps=0))
     solution = problem.solve(starts=3, random_state=0)
     loaded = mtl.Solution.load(solution.save(tmp_path / "calibrated"))
@@ -79,8 +78,7 @@ def test_calibration_starts_and_conditions_come_back(tmp_path):
 
 
 def test_weights_of_tasks_that_are_fitted_exactly_come_back(tmp_path):
-    tasks = mtl.Tasks.separate([np.eye(3), np.eye(3)], [np.zeros(3), np.ones(3)])
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.separate([np.eye(3), np.eye(3)], [np.zeros(3), np.ones(3)]))
     solution = mtl.minimize(mtl.square_root_loss(W, tasks) + 10.0 * mtl.trace_norm(W)).solve()
     assert solution.task_weights[0] == np.inf
     loaded = mtl.Solution.load(solution.save(tmp_path / "exact"))
@@ -122,8 +120,7 @@ def rewritten(path, change):
 
 
 def test_a_file_from_before_matrices_were_learned_is_read(tmp_path):
-    tasks = shared(3)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(shared(3))
     solution = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.ridge(W)).solve()
     path = solution.save(tmp_path / "old")
 
@@ -157,12 +154,9 @@ def test_a_broken_file_is_a_data_error(tmp_path):
 
 
 # --------------------------------------------------------------------------------------- files of strangers
-
-
 @pytest.fixture(scope="module")
 def ridge_file(tmp_path_factory):
-    tasks = shared(3)
-    W = mtl.Weights(tasks, intercept=True)
+    tasks, W = with_weights(shared(3), intercept=True)
     solution = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.ridge(W)).solve()
     return solution.save(tmp_path_factory.mktemp("saved") / "ridge"), solution
 
@@ -173,8 +167,7 @@ def test_a_loaded_status_is_the_files_until_proven_anew(ridge_file):
     assert solution.verified and not loaded.verified
     assert str(loaded).startswith("optimal (as saved, not verified): gap") and "as saved" not in str(solution)
     assert (loaded.status, loaded.is_certified, loaded.is_optimal) == ("optimal", True, True)
-    tasks = shared(3)
-    W = mtl.Weights(tasks, intercept=True)
+    tasks, W = with_weights(shared(3), intercept=True)
     again = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.ridge(W)).solve(warm_start=loaded)
     assert again.verified and again.status == "optimal"
 

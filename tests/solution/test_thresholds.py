@@ -11,7 +11,7 @@ from sklearn.metrics import accuracy_score, fbeta_score
 import mtldsl as mtl
 from mtldsl.solution.thresholds import best_threshold
 from tests.loops import for_each
-from tests.models import separate, shared
+from tests.models import separate, shared, with_weights
 
 
 class Balanced(mtl.Metric):
@@ -31,13 +31,9 @@ class Cost(mtl.Metric):
 
 EACH = [mtl.metrics.FScore(), mtl.metrics.ErrorRate(), Balanced(), mtl.metrics.FScore(beta=2)]
 METRICS = [
-    mtl.metrics.FScore(),
-    mtl.metrics.FScore(beta=2),
-    mtl.metrics.FScore(beta=0.3),
-    mtl.metrics.ErrorRate(),
-    Balanced(),
-    Cost(),
-]
+    mtl.metrics.FScore(), mtl.metrics.FScore(beta=2), mtl.metrics.FScore(beta=0.3),
+    mtl.metrics.ErrorRate(), Balanced(), Cost(),
+]  # fmt: skip
 
 
 def table(z, y, threshold):
@@ -134,12 +130,10 @@ def test_what_is_refused_says_the_call_the_metric_and_the_task():
 
     for metric, said in (
         (mtl.metrics.ROCArea(), r"ROCArea\(\) measures the ranking.*metric=FScore\(\)"),
-        (
-            mtl.metrics.AUC(),
-            r"^best_threshold: under AUC\(\) it costs nothing to label every sample \+1.*metric=FScore\(\)",
-        ),
+        (mtl.metrics.AUC(),
+         r"^best_threshold: under AUC\(\) it costs nothing to label every sample \+1.*metric=FScore\(\)"),
         (Nowhere(), r"Nowhere\(\) is NaN at b="),
-    ):
+    ):  # fmt: skip
         with pytest.raises(mtl.ModelError, match=said):
             best_threshold(z, y, metric)
     with pytest.raises(mtl.DataError, match=r"^tune_threshold\(tasks, metric=RecallAt\(k=2\)\): task 'a': no threshold gives labels"):  # fmt: skip
@@ -147,8 +141,6 @@ def test_what_is_refused_says_the_call_the_metric_and_the_task():
 
 
 # ------------------------------------------------------------------------------------------ tuned solutions
-
-
 def solved(tasks, metric=None, intercept=True):
     W = mtl.Weights(tasks, intercept=intercept)
     loss = mtl.logistic_loss(W, tasks) if metric is None else mtl.structured_hinge(W, tasks, metric=metric)
@@ -221,8 +213,7 @@ def test_the_metric_of_the_loss_is_the_default():
 
 
 def test_a_least_squares_fit_to_labels_becomes_a_classifier():
-    tasks = shared(3, n=60, labels="sign")
-    W = mtl.Weights(tasks, intercept=True)
+    tasks, W = with_weights(shared(3, n=60, labels="sign"), intercept=True)
     solution = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.ridge(W)).solve()
     tuned = solution.tune_threshold(tasks)
     assert set(np.unique(tuned.predict(tasks.X))) == {-1.0, 1.0}
@@ -275,8 +266,7 @@ def test_wrong_tuning_is_refused():
     said = r"^tune_threshold: these tasks were standardised with statistics other"
     with pytest.raises(mtl.DataError, match=said):
         solution.tune_threshold(standardised, mtl.metrics.FScore())
-    counts = shared(3, labels="count")
-    W = mtl.Weights(counts)
+    counts, W = with_weights(shared(3, labels="count"))
     of_counts = mtl.minimize(mtl.poisson_loss(W, counts) + mtl.ridge(W)).solve()
     with pytest.raises(mtl.ModelError, match="poisson_loss predicts counts, and a metric is of labels"):
         of_counts.tune_threshold(counts)

@@ -1,8 +1,6 @@
 """ADMM: constraints, known optima, exact structure, its hand-over to Newton steps, and its refusals."""
 
-import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -13,11 +11,11 @@ from mtldsl.atoms.matrix_function import Loss
 from mtldsl.reference.compile import to_cvxpy
 from mtldsl.reference.solve import solve_reference
 from mtldsl.solvers.admm.admm import SOLVER
+from tests.known_optima import fixture
 from tests.loops import for_each
-from tests.models import shared
+from tests.models import shared, with_weights
 
 D, M = 6, 4
-FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
 
 
 def solve(objective, constraints=(), tol=1e-8, **options):
@@ -51,8 +49,7 @@ KINDS = {"hinge": "sign", "poisson": "count"}
 @for_each("loss", ["squared", "square_root", "absolute", "hinge", "poisson"])
 @for_each("sets", SETS)
 def test_constraints_are_met(loss, sets):
-    tasks = shared(7, n=25, labels=KINDS.get(loss, "real"))
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(shared(7, n=25, labels=KINDS.get(loss, "real")))
     solve_as_the_reference(getattr(mtl, f"{loss}_loss")(W, tasks) + mtl.l1_norm(W), SETS[sets](W))
 
 
@@ -65,10 +62,9 @@ def test_quadratics_around_known_weights():
     solve_as_the_reference(mtl.squared_loss(W - A, tasks) + mtl.l1_norm(W) + mtl.trace_norm(W))
 
 
-@pytest.mark.skipif(not FIXTURES.is_dir(), reason=f"needs {FIXTURES}")
 @for_each("key", ["sqrt_nuc", "sqrt_l21", "ls_nuc", "ls_l1", "ls_nuc+l12"])
 def test_known_optima(key):
-    data = json.loads((FIXTURES / "cmtl_9x6.json").read_text())
+    data = fixture("cmtl_9x6")
     tasks = mtl.Tasks.separate([np.array(X) for X in data["X"]], [np.array(y) for y in data["y"]])
     W, L, S = (mtl.Weights(tasks, name=name) for name in "WLS")
     lams = data[key].get("lams", [data["mu"]])
@@ -90,16 +86,14 @@ def test_square_root_loss_with_tasks_that_interpolate():
     inputs = [rng.normal(size=(n, 5)) for n in (3, 30, 30)]
     W0 = np.outer(rng.normal(size=5), [1.0, 1.0, -1.0])
     targets = [X @ w + 0.5 * rng.normal(size=len(X)) for X, w in zip(inputs, W0.T, strict=True)]
-    tasks = mtl.Tasks.separate(inputs, targets)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.separate(inputs, targets))
     solution = solve(mtl.square_root_loss(W, tasks) + 0.05 * mtl.trace_norm(W), tol=1e-9)
     residuals = [np.linalg.norm(X @ w - y) for X, w, y in zip(inputs, solution.W.T, targets, strict=True)]
     assert residuals[0] < 1e-7 and min(residuals[1:]) > 0.5
 
 
 def test_structure_is_exact_in_the_answer():
-    tasks = shared(9)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(shared(9))
     sparse = solve(mtl.huber_loss(W, tasks) + 6 * mtl.l21_norm(W), tol=1e-6)
     assert np.any(np.all(sparse.W == 0, axis=1))
     low_rank = solve(mtl.squared_loss(W, tasks) + 15 * mtl.trace_norm(W), tol=1e-6)
@@ -111,8 +105,7 @@ def test_structure_is_exact_in_the_answer():
 @pytest.mark.slow
 def test_newton_steps_take_over_where_admm_crawls():
     """Nearly separable labels and a small total variation: ADMM alone needs tens of thousands of iterations."""
-    tasks = shared(10, n=40, labels="sign")
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(shared(10, n=40, labels="sign"))
     for objective in (
         mtl.hinge_loss(W, tasks) + 0.05 * mtl.total_variation(W) + 0.05 * mtl.l1_norm(W),
         mtl.quantile_loss(W, tasks, q=0.9) + 0.01 * mtl.l1_inf_norm(W),
@@ -121,8 +114,7 @@ def test_newton_steps_take_over_where_admm_crawls():
 
 
 def test_inner_options():
-    tasks = shared(12)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(shared(12))
     objective = mtl.huber_loss(W, tasks) + 2 * mtl.trace_norm(W)
     plain = solve(objective, anderson_memory=0, relaxation=1.0)
     fast = solve(objective)
@@ -131,8 +123,7 @@ def test_inner_options():
 
 @for_each("option", [{"relaxation": 2.0}, {"relaxation": 0}, {"anderson_memory": -1}])
 def test_options_out_of_range_are_refused(option):
-    tasks = shared(12)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(shared(12))
     problem = mtl.minimize(mtl.huber_loss(W, tasks) + mtl.trace_norm(W))
     with pytest.raises(mtl.SolverError, match=next(iter(option))):
         problem.solve(solver="admm", **option)
@@ -157,8 +148,7 @@ def test_a_loss_without_a_proximal_step_is_refused():
 @for_each("loss, labels, intercept", [(mtl.hinge_loss, "sign", True), (mtl.absolute_loss, "real", False)])
 def test_terms_that_bound_weights_together_give_a_bound(loss, labels, intercept):
     """Terms that only together bound the weights still give a bound."""
-    tasks = shared(1, n=8, labels=labels)
-    W = mtl.Weights(tasks, intercept=intercept)
+    tasks, W = with_weights(shared(1, n=8, labels=labels), intercept=intercept)
     rows = mtl.l21_norm(W[:3, :]) + 0.2 * mtl.l1_norm(2 * W[3:, :])
     columns = 0.2 * mtl.l1_norm(W[:, 1:]) + 0.3 * mtl.l1_norm(W[:, 0])
     steps = 0.2 * mtl.l1_norm(W[:, 1:] - W[:, :-1])
@@ -168,8 +158,7 @@ def test_terms_that_bound_weights_together_give_a_bound(loss, labels, intercept)
 
 def test_a_norm_of_what_differs_from_given_weights():
     """A copy of W - A has a constant; where A is the optimum of the loss alone, it is the optimum of both: kinks hold W at A, but for rounding."""
-    tasks = shared()
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(shared())
     A = mtl.minimize(mtl.squared_loss(W, tasks)).solve().W  # in closed form
     solution = solve(mtl.squared_loss(W, tasks) + mtl.l1_norm(W - A) + 0.5 * mtl.l21_norm(W - A))
     np.testing.assert_allclose(solution.W, A, rtol=0.0, atol=1e-12)

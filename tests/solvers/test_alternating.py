@@ -3,10 +3,8 @@
 Objectives are recomputed, by the reference or by their definitions; slopes are differences.
 """
 
-import json
 import math
 from itertools import cycle, product
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,22 +13,14 @@ from scipy import sparse
 import mtldsl as mtl
 from mtldsl.certificates.stationarity import NO_GLOBAL
 from mtldsl.errors import ModelError
+from tests.known_optima import fixture
 from tests.loops import for_each
 from tests.pairs import pairwise_cases
-
-FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
-has_fixtures = pytest.mark.skipif(not FIXTURES.exists(), reason=f"no fixtures at {FIXTURES}")
 
 ETA, RHO, LOW, HIGH = 0.7, 1.3, 0.05, 20.0
 
 
 # ----------------------------------------------------------------------------------------------------- fixtures
-
-
-def fixture(name):
-    return json.loads((FIXTURES / f"{name}.json").read_text())
-
-
 def fixture_problem(data):
     inputs = data["data"]
     if data["shared"]:
@@ -49,7 +39,6 @@ BOTH = pytest.mark.parametrize("name", ["fetr_shared_5x3", "fetr_pertask_3x5"])
 
 
 @pytest.mark.slow
-@has_fixtures
 @BOTH
 @for_each("w_step", ["auto", "closed_form", "conjugate_gradient", "gradient_descent"])
 def test_the_papers_algorithm_gives_the_trace_of_the_fixtures(name, w_step):
@@ -65,7 +54,6 @@ def test_the_papers_algorithm_gives_the_trace_of_the_fixtures(name, w_step):
 
 
 @pytest.mark.by_default("joint-fetr_pertask_3x5")
-@has_fixtures
 @BOTH
 @pytest.mark.parametrize("method", ["block", "joint", "lbfgs", "auto"])
 def test_the_stationary_objective_of_the_fixtures(name, method):
@@ -79,7 +67,6 @@ def test_the_stationary_objective_of_the_fixtures(name, method):
 
 
 @pytest.mark.slow
-@has_fixtures
 @for_each("solver", ["admm", "cvxpy", "alternating", "proximal_gradient", "auto"])
 @for_each("word", ["feature_covariance_norm", "task_covariance_norm", "squared_trace_norm"])
 def test_mtfl_is_mtrl_is_the_squared_trace_norm(word, solver):
@@ -118,8 +105,6 @@ def covariance_problem(tasks, word, gamma):
 
 
 # ------------------------------------------------------------------------------------------------- combinations
-
-
 def regression(d=4, m=3, n=12, seed=0, layout="shared", labels="real"):
     """Tasks of rank one and noise; labels +-1, counts or numbers."""
     rng = np.random.default_rng(seed)
@@ -141,13 +126,9 @@ def regression(d=4, m=3, n=12, seed=0, layout="shared", labels="real"):
 
 LAYOUTS = ["shared", "missing", "weighted", "sparse", "separate", "separate sparse"]
 SMOOTH = {
-    "sum_of_squares": "real",
-    "squared_loss": "real",
-    "logistic_loss": "sign",
-    "squared_hinge_loss": "sign",
-    "huber_loss": "real",
-    "poisson_loss": "count",
-}
+    "sum_of_squares": "real", "squared_loss": "real", "logistic_loss": "sign",
+    "squared_hinge_loss": "sign", "huber_loss": "real", "poisson_loss": "count",
+}  # fmt: skip
 
 
 def labels_of(tasks):
@@ -264,32 +245,22 @@ PENALTIES = {
     "trace": lambda W: 0.3 * mtl.trace_norm(W),
     "l1 and ridge": lambda W: 0.3 * mtl.l1_norm(W) + 0.5 * mtl.ridge(W),
 }
-BOTH_LOSSES = for_each("loss, layout", [("sum_of_squares", "separate"), ("logistic_loss", "shared")])
-
-
-@pytest.mark.slow
-@for_each("penalty", PENALTIES)
-@BOTH_LOSSES
-def test_penalties_beside_it(penalty, loss, layout):
-    problem = model(regression(layout=layout, labels=SMOOTH[loss]), loss, more=PENALTIES[penalty])
-    solution = problem.solve(tol=1e-6)
-    assert_ends_well(problem, solution)
-    assert problem.cross_check(solution).agrees
-
-
 CONSTRAINTS = {
     "nonnegative": lambda W: [W >= 0],
     "column sums": lambda W: [W.sum(axis=0) == 1],
     "simplex": lambda W: [W >= 0, W.sum(axis=0) == 1],
     "ball": lambda W: [mtl.frobenius_norm(W) <= 0.8],
 }
+BESIDE = {name: ({"more": term}, "separate", "shared") for name, term in PENALTIES.items()}
+BESIDE |= {name: ({"constraints": held}, "shared", "separate") for name, held in CONSTRAINTS.items()}
 
 
 @pytest.mark.slow
-@for_each("name", CONSTRAINTS)
-@for_each("loss, layout", [("sum_of_squares", "shared"), ("logistic_loss", "separate")])
-def test_constraints_on_the_weights(name, loss, layout):
-    problem = model(regression(layout=layout, labels=SMOOTH[loss]), loss, constraints=CONSTRAINTS[name])
+@for_each("beside", BESIDE.values(), ids=BESIDE)
+@for_each("loss, k", [("sum_of_squares", 0), ("logistic_loss", 1)])
+def test_penalties_and_constraints_beside_it(beside, loss, k):
+    more, *layouts = beside
+    problem = model(regression(layout=layouts[k], labels=SMOOTH[loss]), loss, **more)
     solution = problem.solve(tol=1e-6)
     assert_ends_well(problem, solution)
     assert problem.cross_check(solution).agrees and solution.violation <= 1e-6

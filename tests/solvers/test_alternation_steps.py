@@ -66,8 +66,6 @@ def test_a_wrong_update_is_noticed(method, word, monkeypatch):
 
 
 # ---------------------------------------------------------------------------------------- refused options
-
-
 def lasso():
     tasks = regression()
     W = mtl.Weights(tasks)

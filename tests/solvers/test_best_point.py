@@ -10,7 +10,7 @@ from mtldsl.solvers.monitor import Incumbent, IncumbentTracker, Monitor
 from mtldsl.solvers.routes import candidates, get_solver
 from mtldsl.solvers.solver import Point
 from tests.loops import for_each
-from tests.models import MODELS, shared
+from tests.models import MODELS, shared, with_weights
 from tests.test_mixed_nonconvex import MODELS as NONCONVEX
 
 
@@ -114,8 +114,7 @@ class Bad:
 
 
 def lasso(lam=3.0, **options):
-    t = shared(4)
-    W = mtl.Weights(t, **options)
+    t, W = with_weights(shared(4), **options)
     return mtl.minimize(mtl.squared_loss(W, t) + lam * mtl.l1_norm(W))
 
 
@@ -171,8 +170,7 @@ def test_a_path_cut_short_loses_nothing_of_the_point_before():
 
 
 def test_a_warm_start_outside_its_constraints_is_moved_into_them():
-    t = shared(4)
-    W = mtl.Weights(t)
+    t, W = with_weights(shared(4))
     problem = mtl.minimize(mtl.squared_loss(W, t) + mtl.l1_norm(W), subject_to=[W >= 0, W <= 1])
     near = problem.solve(tol=1e-3).W
     outside = np.where(near == 0.0, -5.0, near)
@@ -184,22 +182,14 @@ def test_a_warm_start_outside_its_constraints_is_moved_into_them():
 #: points in the order in which they come: objective, violation, bound, and the objective that is kept then
 OFFERS = {
     "a smaller violation before a larger one, however low": [
-        (5.0, 0.2, -np.inf, 5.0),
-        (9.0, 0.1, -np.inf, 9.0),
-        (4.0, 0.2, -np.inf, 9.0),
-        (7.0, 0.0, -np.inf, 7.0),
-        (1.0, 0.05, -np.inf, 7.0),
-        (6.0, 1e-7, -np.inf, 6.0),
-        (8.0, 0.0, -np.inf, 6.0),
-        (np.nan, 0.0, -np.inf, 6.0),
+        (5.0, 0.2, -np.inf, 5.0), (9.0, 0.1, -np.inf, 9.0), (4.0, 0.2, -np.inf, 9.0),
+        (7.0, 0.0, -np.inf, 7.0), (1.0, 0.05, -np.inf, 7.0), (6.0, 1e-7, -np.inf, 6.0),
+        (8.0, 0.0, -np.inf, 6.0), (np.nan, 0.0, -np.inf, 6.0),
     ],
     # the last one is nearer to the bound than 9.0 is, and worse than what was there
-    "one below the bound gives way to the best that meets its constraints": [
-        (10.1, 0.0, 0.0, 10.1),
-        (9.0, 1e-7, 0.0, 9.0),
-        (10.9, 1e-7, 10.0, 10.1),
-    ],
-}
+    "one below the bound gives way to the best that meets its constraints": [(10.1, 0.0, 0.0, 10.1),
+     (9.0, 1e-7, 0.0, 9.0), (10.9, 1e-7, 10.0, 10.1)],
+}  # fmt: skip
 
 
 @for_each("offers", OFFERS.values(), ids=OFFERS)
@@ -225,8 +215,7 @@ def test_the_best_constants(loss, labels):
     elif labels == "count":
         Y = rng.poisson(3.0, size=Y.shape).astype(float)
     Y[rng.random(Y.shape) < 0.2] = np.nan
-    t = mtl.Tasks.shared(X, Y)
-    W = mtl.Weights(t, intercept=True)
+    t, W = with_weights(mtl.Tasks.shared(X, Y), intercept=True)
     form = mtl.minimize(getattr(mtl, loss)(W, t) + mtl.ridge(W)).form()
     found = best_constants(form)
     assert not found["W"].any()
@@ -249,12 +238,10 @@ def test_constants_where_the_slope_never_changes_sign():
     """Counts that are all zero, and rankings, to which a constant is nothing."""
     rng = np.random.default_rng(3)
     X = rng.normal(size=(12, 2))
-    t = mtl.Tasks.shared(X, np.zeros((12, 1)))
-    W = mtl.Weights(t, intercept=True)
+    t, W = with_weights(mtl.Tasks.shared(X, np.zeros((12, 1))), intercept=True)
     form = mtl.minimize(mtl.poisson_loss(W, t) + mtl.ridge(W)).form()
     assert form.value(best_constants(form)) <= 1e-12
-    t = mtl.Tasks.shared(X, np.sign(X[:, :1]))
-    W = mtl.Weights(t, intercept=True)
+    t, W = with_weights(mtl.Tasks.shared(X, np.sign(X[:, :1])), intercept=True)
     form = mtl.minimize(mtl.structured_hinge(W, t, metric=mtl.metrics.ROCArea()) + mtl.ridge(W)).form()
     assert not best_constants(form)["W.intercept"].any()
 
@@ -279,8 +266,7 @@ def test_a_penalty_that_is_flat_far_out_beside_separable_labels():
     rng = np.random.default_rng(18)
     n, d, m = rng.integers(5, 40), rng.integers(2, 12), rng.integers(1, 6)
     X = 10 ** rng.uniform(-2, 3) * rng.normal(size=(n, d))
-    t = mtl.Tasks.shared(X, np.sign(X @ rng.normal(size=(d, m)) + 1e-9))
-    W = mtl.Weights(t, intercept=False)
+    t, W = with_weights(mtl.Tasks.shared(X, np.sign(X @ rng.normal(size=(d, m)) + 1e-9)), intercept=False)
     problem = mtl.minimize(mtl.logistic_loss(W, t) + 61.0 * mtl.capped_trace_norm(W, 1, eps=0.01))
     solution = problem.solve(max_iter=30)
     assert solution.objective <= problem.form().value(problem.form().zeros())

@@ -19,8 +19,6 @@ BOTH = [mtl.similarities.union(), mtl.similarities.individual()]
 
 
 # -------------------------------------------------------------------------------------------------------- the file
-
-
 def test_a_run_killed_while_it_writes_leaves_the_file_as_it_was(tmp_path, monkeypatch):
     file = Checkpoint(tmp_path / "run", {})
     file.write({"u": np.ones(1)}, now=True)
@@ -40,8 +38,6 @@ def test_a_run_killed_while_it_writes_leaves_the_file_as_it_was(tmp_path, monkey
 
 
 # ------------------------------------------------------------------------------------------------------ in a solve
-
-
 def problem_of(tasks=None, word=mtl.hinge_loss, C=2.0, similarities=BOTH, p=1.5, intercept=False):
     tasks = separate(3, labels="sign", sizes=(60, 80, 50, 70)) if tasks is None else tasks
     W = mtl.Weights(tasks, intercept=intercept)
@@ -171,8 +167,6 @@ def test_folders(tmp_path):
 
 
 # ---------------------------------------------------------------------------------------------------------- faults
-
-
 @pytest.mark.slow
 def test_an_unwritable_file_is_said_once_and_solving_goes_on(tmp_path, monkeypatch):
     """A disk that is full from the start, and one that becomes full: the file stays what it was."""

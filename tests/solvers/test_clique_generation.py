@@ -18,8 +18,6 @@ def edges_of(solution):
 
 
 # ------------------------------------------------------------------------------------------------------- known optima
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name, key", CASES)
 def test_known_optima(name, key):
@@ -34,8 +32,6 @@ def test_known_optima(name, key):
 
 
 # ---------------------------------------------------------------------------------- graphs too dense for exact inference
-
-
 @pytest.mark.slow
 def test_a_graph_too_dense_for_exact_inference_is_proven():
     """K = 17, all pairs: MPLP's bounds stand for maxima. A true one by enumeration, and the optimum over a tree, lie where they must."""
@@ -67,8 +63,6 @@ def test_a_graph_too_dense_for_exact_inference_is_proven():
 
 
 # ------------------------------------------------------------------------------------------------- rules of the growth
-
-
 def test_every_look_is_finite_and_within_its_bound():
     """Also before any clique is there, and where the first epoch is the last: no gap is inf - inf."""
     X, Y = data()
@@ -154,8 +148,6 @@ def test_wrong_values_of_options_are_quoted(options, said):
 
 
 # --------------------------------------------------------------------------------------------------------- refusals
-
-
 def test_what_it_does_not_take_is_said_in_one_sentence():
     X, Y = data(n=12, K=3)
     tasks = mtl.Tasks.shared(X, Y)

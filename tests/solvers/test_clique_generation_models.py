@@ -66,8 +66,6 @@ def test_optimum_and_bound_are_the_references(name):
 
 
 # ---------------------------------------------------------------------------------------------------------- warm starts
-
-
 @pytest.mark.slow
 def test_warm_starts_along_lambda_take_fewer_epochs():
     X, Y = data(n=200, K=6, d=5, edges=STAR)

@@ -5,7 +5,7 @@ import pytest
 
 import mtldsl as mtl
 from tests.loops import for_each
-from tests.models import separate, shared
+from tests.models import separate, shared, with_weights
 
 M = 4
 
@@ -49,12 +49,10 @@ TASKS = {
 PENALTIES = {
     "ridge": (lambda W: 3 * mtl.ridge(W), lambda W: 3 * W),
     "ridge of entries": (lambda W: mtl.ridge(W, weights=per_entry(W)), lambda W: per_entry(W) * W),
-    "graph": (
-        lambda W: 2 * mtl.graph_laplacian(W, laplacian()) + 0.1 * mtl.ridge(W),
-        lambda W: 2 * W @ laplacian() + 0.1 * W,
-    ),
+    "graph": (lambda W: 2 * mtl.graph_laplacian(W, laplacian()) + 0.1 * mtl.ridge(W),
+     lambda W: 2 * W @ laplacian() + 0.1 * W),
     "mean": (lambda W: 5 * mtl.mean_regularizer(W), lambda W: 5 * (W - W.mean(axis=1, keepdims=True))),
-}
+}  # fmt: skip
 
 
 def slopes_of_squares(tasks, found):
@@ -129,8 +127,7 @@ def test_sums_of_blocks_and_maps():
 def test_large_coupled_problems_go_through_conjugate_gradients():
     rng = np.random.default_rng(7)
     inputs = [rng.normal(size=(60, 80)) for _ in range(20)]
-    tasks = mtl.Tasks.separate(inputs, [rng.normal(size=60) for _ in range(20)])
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.separate(inputs, [rng.normal(size=60) for _ in range(20)]))
     solution = solve(mtl.squared_loss(W, tasks) + mtl.mean_regularizer(W) + 0.1 * mtl.ridge(W))
     gradient = slopes_of_squares(tasks, solution)[0]
     gradient += solution.W - solution.W.mean(axis=1, keepdims=True) + 0.1 * solution.W
@@ -138,8 +135,7 @@ def test_large_coupled_problems_go_through_conjugate_gradients():
 
 
 def test_refusals_quote_the_term():
-    tasks = shared(8)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(shared(8))
     for objective, constraints, quoted in (
         (mtl.huber_loss(W, tasks) + mtl.ridge(W), [], "huber_loss(W, tasks)"),
         (mtl.squared_loss(W, tasks) + 2 * mtl.l1_norm(W), [], "2 * l1_norm(W)"),

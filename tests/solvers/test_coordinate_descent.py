@@ -6,7 +6,7 @@ import pytest
 import mtldsl as mtl
 from mtldsl.solvers.coordinate_descent.coordinate_descent import SOLVER
 from tests.loops import for_each
-from tests.models import D, separate, shared
+from tests.models import D, separate, shared, with_weights
 
 CD = "coordinate_descent"
 
@@ -65,8 +65,7 @@ def violation(solution, tasks, coefficient=1.0, l1=0.0, l21=0.0, ridge=0.0, nonn
 @for_each("layout", LAYOUTS)
 @for_each("kind", ["l1", "l21", "both", "l21 ridge", "nonneg l1", "nonneg l21", "weights"])
 def test_optimality_conditions_hold(layout, kind, intercept):
-    tasks = LAYOUTS[layout]
-    W = mtl.Weights(tasks, intercept=intercept)
+    tasks, W = with_weights(LAYOUTS[layout], intercept=intercept)
     weights = np.linspace(0.5, 2.0, D)
     models = {
         "l1": (3.0 * mtl.l1_norm(W), {"l1": 3.0}),
@@ -75,11 +74,9 @@ def test_optimality_conditions_hold(layout, kind, intercept):
         "l21 ridge": (5.0 * mtl.l21_norm(W) + 2.0 * mtl.ridge(W), {"l21": 5.0, "ridge": 2.0}),
         "nonneg l1": (2.0 * mtl.l1_norm(W), {"l1": 2.0, "nonneg": True}),
         "nonneg l21": (4.0 * mtl.l21_norm(W), {"l21": 4.0, "nonneg": True}),
-        "weights": (
-            mtl.l1_norm(W, weights=weights[:, None]) + 4.0 * mtl.l21_norm(W, weights=weights[::-1]),
-            {"l1": weights[:, None], "l21": 4.0 * weights[::-1]},
-        ),
-    }
+        "weights": (mtl.l1_norm(W, weights=weights[:, None]) + 4.0 * mtl.l21_norm(W, weights=weights[::-1]),
+         {"l1": weights[:, None], "l21": 4.0 * weights[::-1]}),
+    }  # fmt: skip
     penalty, parameters = models[kind]
     constraints = [W >= 0] if "nonneg" in kind else []
     solution = mtl.minimize(mtl.squared_loss(W, tasks) + penalty, subject_to=constraints).solve(CD, tol=1e-11)
@@ -88,8 +85,7 @@ def test_optimality_conditions_hold(layout, kind, intercept):
 
 
 def test_tasks_may_have_their_own_coefficients():
-    tasks = LAYOUTS["separate"]
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(LAYOUTS["separate"])
     problem = mtl.minimize(mtl.squared_loss(W, tasks, mean=True) + 0.2 * mtl.l21_norm(W))
     solution = problem.solve(CD, tol=1e-11)
     assert violation(solution, tasks, coefficient=1.0 / tasks.counts, l21=0.2) < 1e-6
@@ -101,8 +97,7 @@ def test_working_sets_larger_than_a_block_and_than_the_samples(n, d, m, share):
     X, Y = data(n, d, m, seed=n)
     Y = Y - 1.0
     lam = share * np.linalg.norm(X.T @ Y, axis=1).max()
-    tasks = mtl.Tasks.shared(X, Y)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared(X, Y))
     problem = mtl.minimize(mtl.squared_loss(W, tasks) + lam * mtl.l21_norm(W))
     solution = problem.solve(CD, tol=1e-9)
     assert solution.status == "optimal"
@@ -142,8 +137,7 @@ def test_collinear_features_and_a_column_of_zeros():
 
 
 def test_norms_that_are_typed_twice_add_up():
-    tasks = LAYOUTS["shared"]
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(LAYOUTS["shared"])
     penalty = mtl.l1_norm(W) + 2.0 * mtl.l1_norm(W) + mtl.l21_norm(W) + 3.0 * mtl.l21_norm(W)
     problem = mtl.minimize(mtl.squared_loss(W, tasks) + penalty, subject_to=[W >= 0, W >= 0])
     solution = problem.solve(CD, tol=1e-10)

@@ -5,6 +5,7 @@ import pytest
 
 import mtldsl as mtl
 from tests.loops import for_each
+from tests.models import with_weights
 
 
 def series(n, d, m, seed=0, near=0.98):
@@ -30,8 +31,7 @@ def series(n, d, m, seed=0, near=0.98):
 def test_a_dear_run_hands_over_and_ends_at_the_same_weights(inputs, loss, lam, first):
     X, Y = inputs
     squares = first == "coordinate_descent"
-    tasks = mtl.Tasks.shared(X, Y if squares else np.sign(Y))
-    W = mtl.Weights(tasks, intercept=squares)
+    tasks, W = with_weights(mtl.Tasks.shared(X, Y if squares else np.sign(Y)), intercept=squares)
     problem = mtl.minimize(loss(W, tasks) + lam * mtl.l21_norm(W))
     tol = 1e-7  # far enough for sweeps and Newton systems to become dear
     solution = problem.solve(tol=tol)
@@ -48,8 +48,7 @@ def test_a_dear_run_hands_over_and_ends_at_the_same_weights(inputs, loss, lam, f
 def test_weak_penalties_beside_steep_squares_are_proven(d, norm, lam):
     """Gaps stood still at 1e-3 to 1e-5: the loss's gradient multiplied what rounding had left in the weights."""
     X, Y = series(80, d, 6, near=0.999)
-    tasks = mtl.Tasks.shared(100.0 * X, Y)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared(100.0 * X, Y))
     problem = mtl.minimize(mtl.squared_loss(W, tasks) + lam * getattr(mtl, norm)(W))
     solution = problem.solve(solver="admm", tol=1e-6)  # below the gaps that stood still
     assert solution.status == "optimal"

@@ -9,6 +9,7 @@ import mtldsl as mtl
 from mtldsl.errors import InfeasibleError
 from mtldsl.solvers.routes import get_solver
 from tests.loops import for_each
+from tests.models import with_weights
 from tests.solvers.test_multipliers import LAYOUTS, LOSSES, PENALTIES
 
 EQUATIONS = {
@@ -23,8 +24,7 @@ EQUATIONS = {
 
 def problem_of(loss, layout, penalty, equations, intercept):
     word, labels, arguments = LOSSES[loss]
-    tasks = LAYOUTS[layout](labels)
-    W = mtl.Weights(tasks, intercept=intercept)
+    tasks, W = with_weights(LAYOUTS[layout](labels), intercept=intercept)
     return mtl.minimize(0.5 * word(W, tasks, **arguments) + PENALTIES[penalty](W), EQUATIONS[equations](W))
 
 
@@ -54,8 +54,7 @@ def test_twins_and_a_weak_penalty(n, d):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(n, d)) * 10.0 ** rng.uniform(-1.0, 1.0, d)
     X[:, : d // 3] = X[:, d // 3 : 2 * (d // 3)]
-    tasks = mtl.Tasks.shared(X, X[:, :3] @ rng.normal(size=(3, 4)) + rng.normal(size=(n, 4)))
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared(X, X[:, :3] @ rng.normal(size=(3, 4)) + rng.normal(size=(n, 4))))
     problem = mtl.minimize(mtl.absolute_loss(W, tasks) + 0.05 * mtl.l1_norm(W), [W.sum(axis=1) == 0])
     solution = problem.solve(tol=1e-7)
     assert solution.status == "optimal"
@@ -66,8 +65,7 @@ def test_rows_that_are_zero_stay_so():
     rng = np.random.default_rng(2)
     X = rng.normal(size=(60, 12))
     Y = X[:, :2] @ np.array([[2.0, -2.0, 0.0], [0.0, 3.0, -3.0]]) + 0.1 * rng.normal(size=(60, 3))
-    tasks = mtl.Tasks.shared(X, Y)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared(X, Y))
     problem = mtl.minimize(mtl.absolute_loss(W, tasks) + 15.0 * mtl.l1_norm(W), [W.sum(axis=1) == 0])
     solution = problem.solve(solver="multipliers", tol=1e-6)
     assert solution.status == "optimal"
@@ -75,8 +73,7 @@ def test_rows_that_are_zero_stay_so():
 
 
 def test_what_it_takes():
-    tasks = LAYOUTS["shared"]("real")
-    W = mtl.Weights(tasks, intercept=True)
+    tasks, W = with_weights(LAYOUTS["shared"]("real"), intercept=True)
     refuses = get_solver("multipliers").refuses
 
     def model(loss, penalty, constraints):
@@ -91,8 +88,7 @@ def test_what_it_takes():
 
 @pytest.mark.slow
 def test_equations_that_contradict_one_another():
-    tasks = LAYOUTS["shared"]("real")
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(LAYOUTS["shared"]("real"))
     with pytest.raises(InfeasibleError):
         mtl.minimize(
             mtl.absolute_loss(W, tasks) + mtl.l1_norm(W), [W.sum(axis=0) == 1, W.sum(axis=0) == 2]

@@ -8,13 +8,12 @@ from mtldsl.distributed.distributed_tasks import DistributedTasks
 from mtldsl.solvers.explanation import Explanation
 from mtldsl.solvers.routes import SOLVERS, RouteVerdict, candidates, get_solver, refusal
 from tests.loops import for_each
-from tests.models import MODELS, shared
+from tests.models import MODELS, shared, with_weights
 from tests.solvers.test_alternation_steps import fetr
 from tests.test_mixed_nonconvex import MODELS as NONCONVEX
 
 ALL = {**MODELS, **NONCONVEX, "fetr": fetr}
-TASKS = shared()
-W = mtl.Weights(TASKS)
+TASKS, W = with_weights(shared())
 
 
 def answers(problem):
@@ -91,8 +90,7 @@ def test_a_solver_takes_no_model_of_another_kind(name):
 def test_every_solver_is_for_some_model_and_most_are_not_for_all():
     forms = [build().form() for build in ALL.values()]
     forms += [mtl.minimize(mtl.squared_loss(W, TASKS) + mtl.ridge(W)).form()]
-    away = DistributedTasks.cut(TASKS, 2)
-    V = mtl.Weights(away)
+    away, V = with_weights(DistributedTasks.cut(TASKS, 2))
     elsewhere = [mtl.minimize(mtl.absolute_loss(V, away) + mtl.ridge(V)).form()]
     signs = DistributedTasks.cut(TASKS.with_targets(np.resize([1.0, -1.0], TASKS.n_samples)), 2)
     S = mtl.Weights(signs)

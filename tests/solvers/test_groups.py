@@ -5,6 +5,7 @@ import pytest
 
 import mtldsl as mtl
 from tests.loops import for_each
+from tests.models import with_weights
 from tests.pairs import pairwise_cases
 
 N, D = 70, 90
@@ -22,8 +23,7 @@ def _problem(loss, intercept, ridge=0.0, level=1.0, seed=0):
         if loss == "poisson_loss"
         else np.where(z > 0.4, 1.0, -1.0)
     )
-    tasks = mtl.Tasks.shared(X, y[:, None])
-    W = mtl.Weights(tasks, intercept=intercept)
+    tasks, W = with_weights(mtl.Tasks.shared(X, y[:, None]), intercept=intercept)
     weights = 0.5 + rng.random(len(GROUPS))
     objective = getattr(mtl, loss)(W, tasks) + level * mtl.group_norm(W, GROUPS, weights=list(weights))
     return mtl.minimize(objective + ridge * mtl.ridge(W) if ridge else objective)
@@ -62,8 +62,7 @@ def squares(n=60, m=1, duplicates=False):
 @for_each("ridge, m", [(0.0, 3), (0.4, 1), (0.0, 1)])
 @for_each("case", [{}, {"duplicates": True}, {"n": 12}])
 def test_descent_agrees_with_admm(case, m, ridge, intercept):
-    tasks = squares(m=m, **case)
-    W = mtl.Weights(tasks, intercept=intercept)
+    tasks, W = with_weights(squares(m=m, **case), intercept=intercept)
     for strength in (30.0, 3.0, 0.1):
         norm = strength * mtl.group_norm(W, FEW_GROUPS, weights=[1.0, 0.3, 2.0, 1.5, 0.7])
         objective = 2 * mtl.squared_loss(W, tasks) + norm

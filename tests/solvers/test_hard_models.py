@@ -6,6 +6,7 @@ import pytest
 import mtldsl as mtl
 from mtldsl.certificates.stationarity import first_order_residuals
 from tests.loops import for_each
+from tests.models import with_weights
 
 
 def data(seed, d=6, m=4, n=15, scale=1.0):
@@ -21,8 +22,7 @@ def data(seed, d=6, m=4, n=15, scale=1.0):
 @for_each("seed", range(3))
 def test_directions_that_no_penalty_weighs(method, seed):
     """Large singular values cost nothing more: steps are of a majoriser that lies higher, and still descend."""
-    tasks = data(seed)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(data(seed))
     flat = mtl.spectral_penalty(W, lambda x: 1.0 - np.exp(-x), lambda x: np.exp(-x))
     for penalty in (mtl.capped_trace_norm(W, 1.0, eps=1e-3), flat):
         problem = mtl.minimize(mtl.sum_of_squares(W, tasks) + 2 * penalty)
@@ -47,8 +47,7 @@ def test_a_task_that_its_intercept_fits_exactly(penalty):
 @pytest.mark.slow
 @for_each("scale", [1e-3, 1.0, 1e3])
 def test_exact_penalties_on_data_of_any_scale(scale):
-    tasks = data(0, scale=scale)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(data(0, scale=scale))
     solution = mtl.minimize(mtl.square_root_loss(W, tasks) + 3 * scale * mtl.log_rank(W, eps=0)).solve()
     assert solution.status == "stationary", solution
 
@@ -83,16 +82,14 @@ def test_a_path_comes_away_from_zero():
 
 
 def test_the_printed_algorithm_has_no_continuation():
-    tasks = data(2)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(data(2))
     problem = mtl.minimize(mtl.square_root_loss(W, tasks) + mtl.log_rank(W))
     with pytest.raises(mtl.SolverError, match=r"algorithm_1.*continuation=3.*leave it out"):
         problem.solve(solver="alternating", method="algorithm_1", continuation=3)
 
 
 def test_first_a_random_and_the_last_step_are_kept():
-    tasks = data(5)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(data(5))
     problem = mtl.minimize(mtl.sum_of_squares(W, tasks) + 2 * mtl.log_rank(W))
     solution = problem.solve(solver="alternating", method="block")
     first, between, last = (step.iteration for step in solution.majorizations)

@@ -10,7 +10,7 @@ import mtldsl as mtl
 from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, PrecisionAt, RecallAt, ROCArea
 from tests.loops import for_each
 from tests.models import MODELS as MIXED
-from tests.models import separate, shared
+from tests.models import separate, shared, with_weights
 
 MODELS = {}
 
@@ -60,8 +60,7 @@ def beside_a_squared_loss_on_other_labels():
 
 @model
 def columns_on_the_simplex():
-    t = separate(9, labels="sign")
-    W = mtl.Weights(t)
+    t, W = with_weights(separate(9, labels="sign"))
     return mtl.minimize(hinge(W, t, AUC()), subject_to=[W >= 0, W.sum(axis=0) == 1])
 
 
@@ -86,8 +85,7 @@ def weights_moved_and_mixed():
 
 @model
 def differences_of_tasks():
-    t = separate(15, labels="sign")
-    W = mtl.Weights(t)
+    t, W = with_weights(separate(15, labels="sign"))
     return mtl.minimize(hinge(W, t, AUC()) + mtl.mean_regularizer(W) + 0.5 * mtl.trace_norm(W))
 
 
@@ -155,8 +153,7 @@ def oracle_calls(solution) -> int:
 @pytest.mark.slow
 def test_weights_of_rounding_size_still_give_multipliers():
     """A copy that is zero but for rounding once made the step of the last prox 1e-18, and its program without a support."""
-    t = separate(18, labels="sign")
-    W = mtl.Weights(t, intercept=True)
+    t, W = with_weights(separate(18, labels="sign"), intercept=True)
     hinges = mtl.structured_hinge(W, t, metric=FScore()) + 0.5 * mtl.structured_hinge(W, t, metric=AUC())
     for c in (1e-3, 0.05, 0.2, 0.5, 1.0):
         problem = mtl.minimize(c * hinges + 6.0 * mtl.l12_norm(W) + 0.5 * mtl.ridge(W))
@@ -169,8 +166,7 @@ def test_a_solve_keeps_nothing_of_its_data():
     """Planes and oracles belong to the solution: with it and the model they go."""
 
     def solve():
-        tasks = shared(3, n=20, labels="sign")
-        W = mtl.Weights(tasks)
+        tasks, W = with_weights(shared(3, n=20, labels="sign"))
         loss = mtl.structured_hinge(W, tasks)
         assert mtl.minimize(loss + mtl.l1_norm(W) + mtl.trace_norm(W)).solve(tol=1e-3).is_optimal
         return weakref.ref(tasks)

@@ -9,7 +9,7 @@ from scipy import sparse
 import mtldsl as mtl
 from mtldsl.solvers.routes import get_solver
 from tests.loops import for_each
-from tests.models import separate, shared
+from tests.models import separate, shared, with_weights
 from tests.pairs import pairwise_cases
 
 LOSSES = {
@@ -38,8 +38,7 @@ PENALTIES = {
 
 def problem_of(loss, layout, penalty, intercept, coefficient=0.5):
     word, labels, arguments = LOSSES[loss]
-    tasks = LAYOUTS[layout](labels)
-    W = mtl.Weights(tasks, intercept=intercept)
+    tasks, W = with_weights(LAYOUTS[layout](labels), intercept=intercept)
     return mtl.minimize(coefficient * word(W, tasks, **arguments) + PENALTIES[penalty](W))
 
 
@@ -65,8 +64,7 @@ def test_the_optimum_is_the_references(first, second):
 
 @for_each(("sign", "solver"), [(1, "multipliers"), (-1, "auto")])
 def test_beside_a_bound(sign, solver):
-    tasks = shared(7, n=30)
-    W = mtl.Weights(tasks, intercept=True)
+    tasks, W = with_weights(shared(7, n=30), intercept=True)
     problem = mtl.minimize(mtl.absolute_loss(W, tasks) + mtl.l1_norm(W), [sign * W >= 0])
     expected = problem.solve(solver="cvxpy", tol=1e-7).objective
     assert (get_solver("multipliers").refuses(problem.form()) is None) == (solver == "multipliers")
@@ -95,8 +93,7 @@ def generated(n, d, m, seed, scale=1.0):
 )
 def test_small_gaps_on_badly_conditioned_data(shape, penalty, coefficient):
     X, Y = generated(*shape, seed=1, scale=100.0 if penalty != "trace" else 1.0)
-    tasks = mtl.Tasks.shared(X, Y)
-    W = mtl.Weights(tasks, intercept=True)
+    tasks, W = with_weights(mtl.Tasks.shared(X, Y), intercept=True)
     assert_solved(mtl.minimize(coefficient * mtl.hinge_loss(W, tasks) + PENALTIES[penalty](W)), max_iter=2000)
 
 
@@ -109,8 +106,7 @@ def test_a_strong_penalty_gives_zero(penalty):
 
 
 def test_refusals_name_the_term():
-    tasks = shared(1)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(shared(1))
     for objective, constraints, said in (
         (mtl.huber_loss(W, tasks) + mtl.l1_norm(W), [], "huber_loss(W, tasks) is not piecewise linear."),
         (mtl.absolute_loss(W, tasks) + mtl.l1_norm(W), [W.sum(axis=1) <= 0], "W.sum(axis=1)"),
@@ -125,8 +121,7 @@ def test_weak_penalties_that_fit_every_sample():
     """Fewer samples than features and a penalty of a thousandth: every residual is zero in the end."""
     rng = np.random.default_rng(3)
     X = sparse.random(40, 200, 0.1, random_state=4, format="csr")
-    tasks = mtl.Tasks.shared(X, rng.normal(size=(40, 1)))
-    W = mtl.Weights(tasks, intercept=True)
+    tasks, W = with_weights(mtl.Tasks.shared(X, rng.normal(size=(40, 1))), intercept=True)
     problem = mtl.minimize(mtl.quantile_loss(W, tasks, q=0.3) + 1e-4 * mtl.l1_norm(W))
     solution = problem.solve(solver="multipliers", tol=1e-8)
     assert solution.status == "optimal"
@@ -143,7 +138,6 @@ def test_raw_inputs_far_from_the_equations_at_first(coefficient, scale):
     X *= scale
     Y = np.where(X[:, 3:7] @ rng.normal(size=(4, 3)) > rng.normal(size=3), 1.0, -1.0)
     Y[:2] = [[1.0], [-1.0]]
-    tasks = mtl.Tasks.shared(X, Y)
-    W = mtl.Weights(tasks, intercept=True)
+    tasks, W = with_weights(mtl.Tasks.shared(X, Y), intercept=True)
     problem = mtl.minimize(coefficient * mtl.hinge_loss(W, tasks) + mtl.l1_norm(W))
     assert problem.solve(solver="multipliers", tol=1e-8).status == "optimal"

@@ -7,6 +7,7 @@ import pytest
 
 import mtldsl as mtl
 from tests.loops import for_each
+from tests.models import with_weights
 from tests.solvers.test_multipliers import LAYOUTS as ALL_LAYOUTS
 from tests.solvers.test_multipliers import PENALTIES, assert_solved
 
@@ -16,8 +17,7 @@ METRICS = {"AUC": mtl.metrics.AUC(), "F1": mtl.metrics.FScore(), "F2": mtl.metri
 
 
 def problem_of(layout, penalty, metric, intercept, coefficient=20.0):
-    tasks = ALL_LAYOUTS[layout]("sign")
-    W = mtl.Weights(tasks, intercept=intercept)
+    tasks, W = with_weights(ALL_LAYOUTS[layout]("sign"), intercept=intercept)
     return mtl.minimize(coefficient * mtl.structured_hinge(W, tasks, metric=metric) + PENALTIES[penalty](W))
 
 
@@ -54,8 +54,7 @@ def test_units_and_strengths(scale, coefficient):
     rng = np.random.default_rng(7)
     X = rng.normal(size=(60, 30)) * scale * 10.0 ** rng.uniform(-1.0, 1.0, 30) + scale * rng.normal(size=30)
     Y = np.where(X[:, :3] @ rng.normal(size=(3, 2)) + scale * rng.normal(size=(60, 2)) > 0, 1.0, -1.0)
-    tasks = mtl.Tasks.shared(X, Y)
-    W = mtl.Weights(tasks, intercept=True)
+    tasks, W = with_weights(mtl.Tasks.shared(X, Y), intercept=True)
     for penalty in (mtl.l1_norm, mtl.trace_norm):
         hinge = mtl.structured_hinge(W, tasks, metric=mtl.metrics.FScore())
         assert_solved(mtl.minimize(coefficient * hinge + scale * penalty(W)), tol=1e-5)
@@ -66,8 +65,7 @@ def test_ridges_far_from_and_near_to_separable(coefficient):
     """With more features than samples the hinge vanishes, and multipliers are far smaller than C."""
     rng = np.random.default_rng(12)
     X = rng.normal(size=(40, 90))
-    tasks = mtl.Tasks.shared(X, np.where(X[:, :3] > 0.3, 1.0, -1.0))
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared(X, np.where(X[:, :3] > 0.3, 1.0, -1.0)))
     for metric in (mtl.metrics.AUC(), mtl.metrics.FScore()):
         problem = mtl.minimize(coefficient * mtl.structured_hinge(W, tasks, metric=metric) + mtl.ridge(W))
         assert_solved(problem, tol=1e-6, max_iter=1000)

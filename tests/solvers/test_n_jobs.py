@@ -13,6 +13,7 @@ from mtldsl.solvers.coordinate_descent.smooth_newton import WorkingNewton
 from mtldsl.utils import interrupts
 from mtldsl.utils import parallel as system_jobs
 from tests.loops import for_each
+from tests.models import with_weights
 
 
 def separate(n, d, m=5, seed=0):
@@ -35,8 +36,7 @@ MODELS = {
 
 def stated(name="logistic"):
     n, d, intercept, loss, lam = MODELS[name]
-    tasks = separate(n, d)
-    W = mtl.Weights(tasks, intercept=intercept)
+    tasks, W = with_weights(separate(n, d), intercept=intercept)
     return mtl.minimize(loss(W, tasks) + lam * mtl.l1_norm(W), [W >= 0] if name == "lasso" else [])
 
 
@@ -109,8 +109,7 @@ def test_a_signal_ends_all_threads(monkeypatch):
 
 
 def test_coupled_tasks_take_no_notice(pools):
-    tasks = separate(60, 30)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(separate(60, 30))
     problem = mtl.minimize(mtl.logistic_loss(W, tasks) + 3 * mtl.l21_norm(W))
     assert bits(problem.solve(n_jobs=3)) == bits(problem.solve())
     assert pools == []

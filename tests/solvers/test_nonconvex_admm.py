@@ -5,6 +5,7 @@ import pytest
 
 import mtldsl as mtl
 from tests.loops import for_each
+from tests.models import with_weights
 
 
 def laplace(x):
@@ -38,18 +39,15 @@ def parts_of(W, Z, rank):
 
 
 # ------------------------------------------------------------------------------------ global optima in closed form
-
 # word of W, and what one singular value costs
 PENALTIES = {
     "log_rank": (lambda W: mtl.log_rank(W, eps=0), np.log1p),
     "capped_trace_norm": (lambda W: mtl.capped_trace_norm(W, 1.5), lambda s: np.minimum(s, 1.5)),
     "schatten_norm": (lambda W: mtl.schatten_norm(W, 0.5, eps=0), np.sqrt),
     "rank": (mtl.rank, lambda s: 1.0 * (s > 0)),
-    "spectral_penalty": (
-        lambda W: mtl.spectral_penalty(W, laplace, laplace_slope, eps=0),
-        lambda s: 1.0 - np.exp(-(s**2)),
-    ),
-}
+    "spectral_penalty": (lambda W: mtl.spectral_penalty(W, laplace, laplace_slope, eps=0),
+     lambda s: 1.0 - np.exp(-(s**2))),
+}  # fmt: skip
 
 
 @pytest.mark.by_default("capped_trace_norm-3.0")
@@ -60,8 +58,7 @@ def test_orthonormal_inputs_have_the_prox_for_an_optimum(name, mu):
     rng = np.random.default_rng(3)
     X = np.linalg.qr(rng.normal(size=(12, 5)))[0]
     Y = X @ rng.normal(size=(5, 2)) @ rng.normal(size=(2, 4)) + 0.3 * rng.normal(size=(12, 4))
-    tasks = mtl.Tasks.shared(X, Y)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared(X, Y))
     word, cost = PENALTIES[name]
     problem = mtl.minimize(mtl.squared_loss(W, tasks) + mu * word(W))
     solution = problem.solve(solver="admm", starts=4, tol=1e-8)
@@ -80,8 +77,7 @@ def test_reduced_rank_regression(rank):
     rng = np.random.default_rng(rank)
     X = rng.normal(size=(40, 6))
     Y = X @ rng.normal(size=(6, 3)) @ rng.normal(size=(3, 5)) + rng.normal(size=(40, 5))
-    tasks = mtl.Tasks.shared(X, Y)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared(X, Y))
     solution = mtl.minimize(mtl.squared_loss(W, tasks), [mtl.rank(W) <= rank]).solve(tol=1e-8)
     ols = np.linalg.lstsq(X, Y, rcond=None)[0]
     V = np.linalg.svd(X @ ols, full_matrices=False)[2][:rank].T
@@ -94,8 +90,7 @@ def test_reduced_rank_regression(rank):
 def test_a_rank_that_every_matrix_has_bounds_nothing(rank):
     """W is (6, 5): the model is convex, least squares, and proven to be solved."""
     rng = np.random.default_rng(rank)
-    tasks = mtl.Tasks.shared(rng.normal(size=(40, 6)), rng.normal(size=(40, 5)))
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared(rng.normal(size=(40, 6)), rng.normal(size=(40, 5))))
     problem = mtl.minimize(mtl.squared_loss(W, tasks), [mtl.rank(W) <= rank])
     assert problem.is_convex and not mtl.minimize(mtl.squared_loss(W, tasks), [mtl.rank(W) <= 4]).is_convex
     solution, free = problem.solve(), mtl.minimize(mtl.squared_loss(W, tasks)).solve()
@@ -113,8 +108,7 @@ def test_a_penalty_that_is_flat_where_the_solution_is(loss, word):
     """A tiny penalty of the rank of data of full rank: the optimum is the loss's own, where every gradient is zero."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 3))
-    tasks = mtl.Tasks.shared(X, X @ rng.normal(size=(3, 4)) + 0.3 * rng.normal(size=(30, 4)))
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared(X, X @ rng.normal(size=(3, 4)) + 0.3 * rng.normal(size=(30, 4))))
     least = mtl.minimize(loss(W, tasks) + 1e-12 * mtl.ridge(W)).solve(tol=1e-10).objective
     penalty = 0.01 * word(W)
     problem = mtl.minimize(loss(W, tasks) + penalty)
@@ -126,14 +120,11 @@ def test_a_penalty_that_is_flat_where_the_solution_is(loss, word):
 
 
 # --------------------------------------------------------------------------------------------------- conditions
-
-
 @pytest.mark.by_default("square_root_loss-rank")
 @pytest.mark.parametrize("name", PENALTIES)
 @pytest.mark.parametrize("loss", ["square_root_loss", "huber_loss", "squared_loss"])
 def test_the_conditions_of_every_penalty(loss, name):
-    tasks = low_rank(seed=len(loss))
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(low_rank(seed=len(loss)))
     word, cost = PENALTIES[name]
     mu = 3.0 if loss == "square_root_loss" else 12.0
     solution = mtl.minimize(getattr(mtl, loss)(W, tasks) + mu * word(W)).solve(tol=1e-7)
@@ -152,7 +143,6 @@ def test_the_conditions_of_every_penalty(loss, name):
 
 
 # ------------------------------------------------------------------------------------------------- several terms
-
 MODELS = {
     "rank and rows": lambda W, t: mtl.minimize(
         mtl.squared_loss(W, t) + 2 * mtl.l21_norm(W), [mtl.rank(W) <= 2]
@@ -179,8 +169,7 @@ def test_several_terms(name):
 
 
 def test_a_time_limit_is_no_proof():
-    tasks = low_rank(m=20, d=15, seed=2)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(low_rank(m=20, d=15, seed=2))
     problem = mtl.minimize(mtl.square_root_loss(W, tasks) + mtl.log_rank(W, eps=0))
     solution = problem.solve(tol=1e-12, max_seconds=1e-3)
     assert solution.status == "time_limit" and np.isfinite(solution.objective)

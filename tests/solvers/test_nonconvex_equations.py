@@ -7,6 +7,7 @@ import pytest
 
 import mtldsl as mtl
 from tests.loops import for_each
+from tests.models import with_weights
 
 #: labels of each; those of margins are not separable, so that weights do not run away where a penalty is bounded
 LOSSES = {
@@ -36,14 +37,12 @@ DIFFERENCES = np.array([[1.0, 0], [-1, 1], [0, -1], [0, 0]])
 EQUATIONS = {
     "none": (None, lambda W: W),
     "row": (lambda W: W[0, :] == 0, lambda W: np.vstack([0.0 * W[:1], W[1:]])),
-    "two tasks": (
-        lambda W: W[:, 0] == W[:, 1],
-        lambda W: W - (W[:, :1] - W[:, 1:2]) * [[0.5, -0.5, 0.0, 0.0]],
-    ),
+    "two tasks": (lambda W: W[:, 0] == W[:, 1],
+     lambda W: W - (W[:, :1] - W[:, 1:2]) * [[0.5, -0.5, 0.0, 0.0]]),
     "tasks": (lambda W: W @ DIFFERENCES == 0, lambda W: W - W @ DIFFERENCES @ np.linalg.pinv(DIFFERENCES)),
     "sums of columns": (lambda W: W.sum(axis=0) == 0, lambda W: W - W.mean(axis=0)),
     "sums of rows": (lambda W: W.sum(axis=1) == 0, lambda W: W - W.mean(axis=1, keepdims=True)),
-}
+}  # fmt: skip
 
 
 def tasks_of(kind: str, seed: int = 0, n: int = 20, d: int = 5, m: int = 4) -> mtl.Tasks:
@@ -74,8 +73,7 @@ PAIRED = dict(zip(product(EQUATIONS, LOSSES), cycle(PENALTIES), strict=False))
 def test_stationary_beside_equations_with_zero(loss, equation):
     """Every loss, every kind of equation, and penalties in turn: an end, and nothing nearby lies lower."""
     penalty = PAIRED[equation, loss]
-    tasks = tasks_of(LOSSES[loss], d=6)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(tasks_of(LOSSES[loss], d=6))
     equations, project = EQUATIONS[equation]
     bounds = [mtl.rank(W) <= 2] if penalty == "bounded_rank" else []
     bounds += [] if equations is None else [equations(W)]
@@ -122,8 +120,7 @@ def test_several_matrices_intercepts_and_equations_between_them():
 @pytest.mark.slow
 def test_explain_is_about_the_model_without_equations():
     """Explain and a solver by name are about the model without equations."""
-    tasks = tasks_of("real")
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(tasks_of("real"))
     problem = mtl.minimize(mtl.square_root_loss(W, tasks) + mtl.log_rank(W), [W[0, :] == 0])
     assert problem.explain().chosen == "alternating"
     found = problem.solve(solver="alternating", method="newton")  # which takes no constraints
@@ -137,8 +134,7 @@ def test_explain_is_about_the_model_without_equations():
 @for_each("equation, intercept", zip(list(EQUATIONS)[1:], cycle([True, False]), strict=False))
 def test_a_moved_point_is_not_stationary(equation, intercept):
     """Along what the equations leave free, a point that is moved by a hundredth is seen to miss the conditions."""
-    tasks = tasks_of("real")
-    W = mtl.Weights(tasks, intercept=intercept)
+    tasks, W = with_weights(tasks_of("real"), intercept=intercept)
     equations, project = EQUATIONS[equation]
     problem = mtl.minimize(mtl.squared_loss(W, tasks) + 2.0 * mtl.log_rank(W), [equations(W)])
     solution = problem.solve()
@@ -153,8 +149,7 @@ def test_a_moved_point_is_not_stationary(equation, intercept):
 @pytest.mark.slow
 @for_each("loss, eps", [("hinge_loss", 1e-4), ("absolute_loss", 1e-2), ("quantile_loss", 1.0)])
 def test_kinks_beside_a_smoothed_log_rank(loss, eps):
-    tasks = tasks_of("sign" if loss == "hinge_loss" else "real", n=24, m=3)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(tasks_of("sign" if loss == "hinge_loss" else "real", n=24, m=3))
     problem = mtl.minimize(word_of(loss, W, tasks) + 1.0 * mtl.log_rank(W, eps=eps))
     solution = problem.solve()
     assert solution.status == "stationary"

@@ -44,20 +44,12 @@ def both(order: str, **options):
 RIDGE = "hinge_loss(W, tasks) + 2 * ridge(W)"
 GRAPH = "hinge_loss(W, tasks) + ridge(W) + 3 * graph_laplacian(W, chain(tasks.n_tasks))"
 MKL = ".3 * hinge_loss(W, tasks) + mkl_norm(W, [union(), individual()], p=2)"
-KERNELS = [
-    GRAPH,
-    MKL,
-    "absolute_loss(W, tasks) + 2 * ridge(W)",
-    "logistic_loss(W, tasks) + ridge(W)",
-]
+KERNELS = [GRAPH, MKL, "absolute_loss(W, tasks) + 2 * ridge(W)", "logistic_loss(W, tasks) + ridge(W)"]
 OTHERS = [
-    GRAPH,
-    "hinge_loss(W, tasks) + 3 * l21_norm(W)",
-    "quantile_loss(W, tasks, q=.3) + l1_norm(W)",
-    "hinge_loss(W, tasks) + 3 * trace_norm(W)",
-    "hinge_loss(W, tasks) + l1_norm(W) + ridge(W)",
+    GRAPH, "hinge_loss(W, tasks) + 3 * l21_norm(W)", "quantile_loss(W, tasks, q=.3) + l1_norm(W)",
+    "hinge_loss(W, tasks) + 3 * trace_norm(W)", "hinge_loss(W, tasks) + l1_norm(W) + ridge(W)",
     "logistic_loss(W, tasks) + l21_norm(W)",
-]
+]  # fmt: skip
 
 
 #: (solver, tol, words, (intercept, order of rows))

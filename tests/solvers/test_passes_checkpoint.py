@@ -12,6 +12,7 @@ from mtldsl.distributed.distributed_solver import CheckpointFolder
 from mtldsl.distributed.distributed_tasks import DistributedTasks
 from mtldsl.distributed.partitions import LocalParts
 from tests.loops import for_each
+from tests.models import with_weights
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(240, 6)) * np.linspace(0.3, 2.0, 6) + 0.5
@@ -20,8 +21,7 @@ SIGNS = np.where(Z > 0.0, 1.0, -1.0)
 
 
 def model(loss="hinge_loss", norm=3.0, labels=SIGNS, X=X, n_parts=4, intercept=True, sets=False):
-    tasks = DistributedTasks.cut(mtl.Tasks.shared(X, labels), n_parts)
-    W = mtl.Weights(tasks, intercept=intercept)
+    tasks, W = with_weights(DistributedTasks.cut(mtl.Tasks.shared(X, labels), n_parts), intercept=intercept)
     return mtl.minimize(
         getattr(mtl, loss)(W, tasks) + norm * mtl.l21_norm(W), subject_to=[W >= 0.0] if sets else []
     ), tasks.parts
@@ -157,8 +157,7 @@ def test_rows_that_nobody_else_sees_are_dropped_in_words(tmp_path, monkeypatch):
 
 
 def planes(norm=mtl.ridge, intercept=False):
-    tasks = DistributedTasks.cut(mtl.Tasks.shared(X, SIGNS), 4)
-    W = mtl.Weights(tasks, intercept=intercept)
+    tasks, W = with_weights(DistributedTasks.cut(mtl.Tasks.shared(X, SIGNS), 4), intercept=intercept)
     hinge = mtl.structured_hinge(W, tasks, metric=mtl.metrics.FScore())
     return mtl.minimize(20.0 * hinge + norm(W)), tasks.parts
 

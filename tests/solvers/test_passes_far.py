@@ -10,6 +10,7 @@ import mtldsl as mtl
 from mtldsl.certificates.dual_bound import objective_scale
 from mtldsl.distributed.distributed_tasks import DistributedTasks
 from tests.loops import for_each
+from tests.models import with_weights
 from tests.pairs import pairwise_cases
 
 L = np.longdouble
@@ -80,8 +81,7 @@ def optimum(X, y, lam, intercept):
 def test_bound_and_objective_enclose_the_optimum(name, intercept):
     X, y = FAR[name]
     lam = 0.1 * float(np.abs(X).max()) ** 2 * 1e-6 if name in ("tiny", "huge") else 0.1
-    tasks = DistributedTasks.cut(mtl.Tasks.shared(X, y[:, None]), 4)
-    W = mtl.Weights(tasks, intercept=intercept)
+    tasks, W = with_weights(DistributedTasks.cut(mtl.Tasks.shared(X, y[:, None]), 4), intercept=intercept)
     s = mtl.minimize(mtl.squared_loss(W, tasks) + lam * mtl.ridge(W)).solve()
     w, b = optimum(X, y, lam, intercept)
     best = objective(X, y, w, b, lam)
@@ -97,8 +97,7 @@ def test_bound_and_objective_enclose_the_optimum(name, intercept):
 def test_the_objective_is_that_of_the_intercepts_returned(offset):
     """Beside labels of 1e15 an intercept is a multiple of 1/8."""
     X, y = A, np.round(64 * LABELS) / 64 + offset
-    tasks = DistributedTasks.cut(mtl.Tasks.shared(X, y[:, None]), 3)
-    W = mtl.Weights(tasks, intercept=True)
+    tasks, W = with_weights(DistributedTasks.cut(mtl.Tasks.shared(X, y[:, None]), 3), intercept=True)
     s = mtl.minimize(mtl.squared_loss(W, tasks) + 0.1 * mtl.ridge(W)).solve()
     truth = objective(X, y, s.W[:, 0], s.intercept[0], 0.1)
     assert abs(truth - s.objective) <= s.certificate.rounding

@@ -7,7 +7,7 @@ from scipy import sparse
 import mtldsl as mtl
 from mtldsl.solvers.proximal_gradient.proximal_gradient import SOLVER
 from tests.loops import for_each
-from tests.models import separate, shared
+from tests.models import separate, shared, with_weights
 from tests.pairs import pairwise_cases
 
 LOSSES = {
@@ -48,8 +48,7 @@ def test_low_rank_models_are_proven_to_ten_digits(name, layout, intercept):
 def test_a_start_where_the_losses_are_flat_or_steep(word):
     """Far from its targets a Huber loss has no curvature, and its model no minimiser; a count loss has too much of it."""
     labels = {"huber_loss": "real", "poisson_loss": "count"}.get(word.__name__, "sign")
-    tasks = shared(12, n=40, labels=labels)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(shared(12, n=40, labels=labels))
     problem = mtl.minimize(word(W, tasks) + 0.5 * mtl.trace_norm(W))
     solution = problem.solve("proximal_gradient", tol=1e-8)
     far = np.full((6, 4), 3.0 if word is mtl.poisson_loss else -100.0)
@@ -60,8 +59,7 @@ def test_a_start_where_the_losses_are_flat_or_steep(word):
 
 def test_a_start_outside_the_constraints():
     """Zero is infeasible, and has a lower objective than every feasible point."""
-    tasks = shared(11, n=40, labels="sign")
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(shared(11, n=40, labels="sign"))
     problem = mtl.minimize(mtl.logistic_loss(W, tasks) + mtl.ridge(W), subject_to=[W >= 2.0])
     assert problem.form().value({"W": np.zeros((6, 4))}) < problem.form().value({"W": np.full((6, 4), 2.0)})
     solution = problem.solve("proximal_gradient", tol=1e-8)
@@ -73,8 +71,7 @@ def test_a_step_from_far_away_survives_an_overflow():
     """exp overflows on the first trial steps of a Poisson model with large inputs; backtracking must get over it."""
     rng = np.random.default_rng(0)
     counts = rng.poisson(3.0, size=(20, 2)).astype(float)
-    tasks = mtl.Tasks.shared(300 * rng.normal(size=(20, 3)), counts)
-    W = mtl.Weights(tasks, intercept=True)
+    tasks, W = with_weights(mtl.Tasks.shared(300 * rng.normal(size=(20, 3)), counts), intercept=True)
     problem = mtl.minimize(mtl.poisson_loss(W, tasks) + 5.0 * mtl.l1_norm(W))
     solution = problem.solve(solver="proximal_gradient", tol=1e-6)
     assert solution.status == "optimal"
@@ -82,8 +79,7 @@ def test_a_step_from_far_away_survives_an_overflow():
 
 
 def test_smooth_penalties_go_where_they_cost_least():
-    tasks = shared(4)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(shared(4))
     laplacian = 2 * np.eye(4) - np.ones((4, 4)) / 2
     for penalty in (
         mtl.graph_laplacian(W, laplacian) + mtl.ridge(W),
@@ -100,16 +96,12 @@ def test_smooth_penalties_go_where_they_cost_least():
     "build, pieces",
     [
         (lambda W, t: mtl.absolute_loss(W, t) + mtl.ridge(W), ["absolute_loss(W, tasks)", "not smooth"]),
-        (
-            lambda W, t: mtl.squared_loss(W, t) + mtl.l1_norm(W) + 2 * mtl.trace_norm(W),
-            ["l1_norm", "2 * trace_norm(W)", "singular values"],
-        ),
-        (
-            lambda W, t: mtl.squared_loss(W, t) + mtl.l1_norm(W @ np.ones((4, 2))),
-            ["l1_norm(W @ array(4, 2))", "not a function of one weight matrix itself"],
-        ),
+        (lambda W, t: mtl.squared_loss(W, t) + mtl.l1_norm(W) + 2 * mtl.trace_norm(W),
+         ["l1_norm", "2 * trace_norm(W)", "singular values"]),
+        (lambda W, t: mtl.squared_loss(W, t) + mtl.l1_norm(W @ np.ones((4, 2))),
+         ["l1_norm(W @ array(4, 2))", "not a function of one weight matrix itself"]),
     ],
-)
+)  # fmt: skip
 def test_refusals_name_the_term(build, pieces):
     tasks = shared(5)
     refusal = SOLVER.refuses(mtl.minimize(build(mtl.Weights(tasks), tasks)).form())
@@ -158,8 +150,7 @@ PENALTIES = {
     pairwise_cases(PENALTIES, [(40, 8), (10, 25)], ["plain", "duplicates", "units", "sparse"], [False, True]),
 )
 def test_squares_on_one_table_agree_with_admm(penalty, shape, kind, intercept):
-    tasks = squares(*shape, kind=kind)
-    W = mtl.Weights(tasks, intercept=intercept)
+    tasks, W = with_weights(squares(*shape, kind=kind), intercept=intercept)
     term, constraints = PENALTIES[penalty](W)
     problem = mtl.minimize(2 * mtl.squared_loss(W, tasks) + term, subject_to=constraints)
     # lengths of columns from 1e-3 to 1e3 are beyond it at times: then others go on
@@ -170,8 +161,7 @@ def test_squares_on_one_table_agree_with_admm(penalty, shape, kind, intercept):
 
 
 def test_inputs_that_are_zero():
-    tasks = mtl.Tasks.shared(np.zeros((7, 3)), np.ones((7, 2)))
-    W = mtl.Weights(tasks, intercept=True)
+    tasks, W = with_weights(mtl.Tasks.shared(np.zeros((7, 3)), np.ones((7, 2))), intercept=True)
     solution = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.trace_norm(W)).solve(solver="proximal_gradient")
     assert solution.status == "optimal" and not solution.W.any()
 

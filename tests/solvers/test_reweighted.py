@@ -1,6 +1,5 @@
 """Reweighting of tasks and spectrum: runs that never rise, and end at known values."""
 
-import json
 from itertools import cycle
 
 import numpy as np
@@ -8,8 +7,9 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.errors import SolverError
+from tests.known_optima import fixture
 from tests.loops import for_each
-from tests.solvers.test_admm import FIXTURES
+from tests.models import with_weights
 from tests.solvers.test_nonconvex_admm import multiplier, parts_of
 
 METHODS = ("newton", "joint", "block")
@@ -67,15 +67,12 @@ CASES = {
 
 def made(case):
     d, m, kind, weighted, intercept, mean, objective = CASES[case]
-    tasks = data(d, m, kind, seed=d + 10 * m, weighted=weighted)
-    W = mtl.Weights(tasks, intercept=intercept)
+    tasks, W = with_weights(data(d, m, kind, seed=d + 10 * m, weighted=weighted), intercept=intercept)
     problem = mtl.minimize(objective(W, tasks, mean))
     return problem, problem.form()
 
 
 # ------------------------------------------------------------------------------------------------- whole runs
-
-
 @pytest.mark.slow
 @for_each("case, method", zip(CASES, cycle(METHODS), strict=False))
 def test_the_objective_never_rises(case, method):
@@ -101,8 +98,7 @@ def test_a_kink_where_tasks_interpolate(mu, eps, solver):
     rng = np.random.default_rng(7)
     X = [rng.normal(size=(n, 6)) for n in (3, 4, 25, 30)]
     y = [A @ rng.normal(size=6) + rng.normal(size=len(A)) for A in X]
-    tasks = mtl.Tasks.separate(X, y)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.separate(X, y))
     problem = mtl.minimize(mtl.square_root_loss(W, tasks) + mu * mtl.log_rank(W, eps=eps))
     solution = problem.solve(solver=solver, tol=1e-6 if eps else 1e-7)
     norms = np.array([np.linalg.norm(A @ w - b) for A, w, b in zip(X, solution.W.T, y, strict=True)])
@@ -142,13 +138,9 @@ def test_wrong_options(options, message):
 
 
 # ------------------------------------------------------------------------------------------------ known values
-
-
 @pytest.fixture
 def given():
-    if not FIXTURES.is_dir():
-        pytest.skip(f"needs {FIXTURES}")
-    found = json.loads((FIXTURES / "cmtl_9x6.json").read_text())
+    found = fixture("cmtl_9x6")
     X, y = ([np.array(part) for part in found[key]] for key in "Xy")
     tasks = mtl.Tasks.separate(X, y)
     start = {"W": np.column_stack([A.T @ b for A, b in zip(X, y, strict=True)])}

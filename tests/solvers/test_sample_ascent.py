@@ -1,6 +1,5 @@
 """Dual coordinate ascent on samples: equal to the reference, whatever must not change a result, on hard models."""
 
-import json
 from itertools import cycle, product
 
 import numpy as np
@@ -10,23 +9,17 @@ from scipy import sparse
 import mtldsl as mtl
 from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
 from mtldsl.errors import SolverError
+from tests.known_optima import fixture
 from tests.loops import for_each
-from tests.models import D, M, separate, shared
-from tests.solvers.test_admm import FIXTURES
+from tests.models import D, M, separate, shared, with_weights
 
 BOTH = [mtl.similarities.union(), mtl.similarities.individual()]
 
 #: word -> what its labels are
 LOSSES = {
-    "hinge_loss": "sign",
-    "squared_hinge_loss": "sign",
-    "logistic_loss": "sign",
-    "squared_loss": "real",
-    "sum_of_squares": "real",
-    "absolute_loss": "real",
-    "huber_loss": "real",
-    "quantile_loss": "real",
-}
+    "hinge_loss": "sign", "squared_hinge_loss": "sign", "logistic_loss": "sign", "squared_loss": "real",
+    "sum_of_squares": "real", "absolute_loss": "real", "huber_loss": "real", "quantile_loss": "real",
+}  # fmt: skip
 
 
 def assert_solved(problem, tol=1e-6, **options):
@@ -51,20 +44,14 @@ def arrays(n_tasks=3, n=10, d=4, seed=0, labels="sign", noise=0.5):
 
 
 def model(Xs, ys, word=mtl.hinge_loss, C=1.0, p=2.0, similarities=BOTH, intercept=False, **options):
-    tasks = mtl.Tasks.separate(Xs, ys)
-    W = mtl.Weights(tasks, intercept=intercept)
+    tasks, W = with_weights(mtl.Tasks.separate(Xs, ys), intercept=intercept)
     return mtl.minimize(C * word(W, tasks, **options) + mtl.mkl_norm(W, similarities, p=p))
 
 
 # -------------------------------------------------------------------------------------------- established optima
-
-
-def fixture(name):
+def of_kernels(name):
     """(what is in it, its tasks, its similarities)"""
-    path = FIXTURES / f"{name}.json"
-    if not path.exists():
-        pytest.skip(f"{path} is absent")
-    found = json.loads(path.read_text())
+    found = fixture(name)
     tasks = mtl.Tasks.grouped(*(np.array(found[part]) for part in ("X", "y", "tau")))
     return found, tasks, [mtl.similarities.from_kernel(R) for R in found["R"]]
 
@@ -73,7 +60,7 @@ def fixture(name):
 @for_each("seed", [0, 2])
 def test_kernel_weights_do_not_run_ahead_of_multipliers(seed):
     """p = 1: weights whose steps are corrected too seldom drift for ever, depending on the order of the samples."""
-    found, tasks, similarities = fixture("mtmkl_tree_indicator")
+    found, tasks, similarities = of_kernels("mtmkl_tree_indicator")
     W = mtl.Weights(tasks)
     problem = mtl.minimize(found["C"] * mtl.hinge_loss(W, tasks) + mtl.mkl_norm(W, similarities, p=1.0))
     solution = problem.solve(solver="dual_ascent", tol=1e-9, seed=seed)
@@ -85,7 +72,7 @@ def test_kernel_weights_do_not_run_ahead_of_multipliers(seed):
 @for_each("name", ["mtmkl_pd_kernels", "mtmkl_tree_indicator"])
 def test_known_optima(name, form):
     """To 1e-8; the fixtures agree among themselves to 5e-10. theta where it is unique (p > 1) to the square root of that."""
-    found, tasks, similarities = fixture(name)
+    found, tasks, similarities = of_kernels(name)
     for key, result in found["results"].items():
         word, p = key.split("_p")
         W, theta = mtl.Weights(tasks), mtl.KernelWeights(similarities)
@@ -105,7 +92,6 @@ def test_known_optima(name, form):
 
 
 # --------------------------------------------------------------------- losses, layouts, similarities and exponents
-
 PATH = np.diag([1.0, 2, 2, 1]) - np.diag(np.ones(3), 1) - np.diag(np.ones(3), -1)
 HALF = np.array([[1.0, 0.5], [1.0, 0.0], [-0.5, 1.0], [0.0, 2.0]])
 
@@ -117,12 +103,9 @@ SIMILARITIES = [
     [mtl.similarities.laplacian(PATH, 0.5), mtl.similarities.union()],
     [mtl.similarities.evgeniou_pontil(0.5, 2.0), mtl.similarities.individual()],
     [mtl.similarities.from_kernel(HALF @ HALF.T), mtl.similarities.union()],  # of rank 2 together
-    [
-        mtl.similarities.union(columns=slice(0, 4)),
-        mtl.similarities.individual(columns=[2, 3, 4, 5]),
-        mtl.similarities.identity(columns=[0, 5]),
-    ],
-]
+    [mtl.similarities.union(columns=slice(0, 4)), mtl.similarities.individual(columns=[2, 3, 4, 5]),
+     mtl.similarities.identity(columns=[0, 5])],
+]  # fmt: skip
 
 
 def grouped(tasks):
@@ -166,8 +149,7 @@ def test_certified_and_equal_to_the_reference(i):
     """Losses, exponents, data layouts, similarities, intercepts, C and mean=True in turn."""
     word, labels = list(LOSSES.items())[i % 8]
     p, similarities = EXPONENTS[i // 8], SIMILARITIES[(i // 8 + i) % 8]
-    tasks = LAYOUTS[i % 9](labels)
-    W = mtl.Weights(tasks, intercept=(i // 3) % 2 == 1)
+    tasks, W = with_weights(LAYOUTS[i % 9](labels), intercept=(i // 3) % 2 == 1)
     mean = {"mean": True} if i % 4 == 1 else {}
     loss = getattr(mtl, word)(W, tasks, **mean)
     penalty, bounds = penalty_and_bounds(W, similarities, p)
@@ -186,8 +168,7 @@ def test_certified_and_equal_to_the_reference(i):
 @pytest.mark.parametrize("density", [None, 0.5])
 def test_ridge_and_quadratics_between_tasks(word, intercept, density):
     """Without mkl_norm: one kernel, the inverse of the quadratics. Another solver finds the same optimum."""
-    tasks = shared(3, n=20, labels=LOSSES[word], density=density)
-    W = mtl.Weights(tasks, intercept=intercept)
+    tasks, W = with_weights(shared(3, n=20, labels=LOSSES[word], density=density), intercept=intercept)
     loss = 2.0 * getattr(mtl, word)(W, tasks)
     coupling = PATH + 0.2 * np.eye(M)
     for penalty in (
@@ -206,8 +187,6 @@ def test_ridge_and_quadratics_between_tasks(word, intercept, density):
 
 
 # ------------------------------------------------------------------------------------------------- odd data
-
-
 def zeros(word):
     """A row of zeros, and a task of zeros."""
     Xs, ys = arrays(labels=LOSSES[word])
@@ -233,24 +212,15 @@ def unequal_classes(word):
 
 ODD = {
     "zeros": (zeros, {}, list(zip(LOSSES, cycle([True, False]), strict=False))),
-    "one sample": (
-        one_sample,
-        {},
-        [(w, True) for w in LOSSES if LOSSES[w] == "real" and w != "sum_of_squares"],
-    ),
+    "one sample": (one_sample, {},
+     [(w, True) for w in LOSSES if LOSSES[w] == "real" and w != "sum_of_squares"]),
     "no inputs": (no_inputs, {}, list(product(["hinge_loss", "logistic_loss"], [False, True]))),
-    "unequal classes": (
-        unequal_classes,
-        {"C": 1e-6, "p": np.inf, "similarities": [mtl.similarities.identity()]},
-        [("hinge_loss", True)],
-    ),
-    "tiny C": (
-        lambda word: arrays(n=20, labels=LOSSES[word]),
-        {"C": 1e-6},
-        [(word, True) for word in ("hinge_loss", "logistic_loss", "absolute_loss")],
-    ),
+    "unequal classes": (unequal_classes,
+     {"C": 1e-6, "p": np.inf, "similarities": [mtl.similarities.identity()]}, [("hinge_loss", True)]),
+    "tiny C": (lambda word: arrays(n=20, labels=LOSSES[word]), {"C": 1e-6},
+     [(word, True) for word in ("hinge_loss", "logistic_loss", "absolute_loss")]),
     "noise": (lambda word: arrays(n=40, labels="real", noise=2.0), {"C": 10.0}, [("absolute_loss", True)]),
-}
+}  # fmt: skip
 
 
 @pytest.mark.slow
@@ -269,8 +239,6 @@ def test_rows_of_zeros_far_from_the_intercept():
 
 
 # ------------------------------------------------------------------------------------ models that once went wrong
-
-
 @pytest.mark.slow
 @for_each("word, p", [("absolute_loss", 1.0), ("squared_loss", 2.0), ("huber_loss", 1.0)])
 @for_each("seed", [2])
@@ -370,11 +338,8 @@ def test_alternating_refuses_weights_of_given_matrices():
 
 
 # ----------------------------------------------------------------------- what must not change a result, and options
-
-
 def problem_of(word="hinge_loss", tasks=None, C=2.0, similarities=BOTH, p=2.0, intercept=False):
-    tasks = separate(5, labels=LOSSES[word]) if tasks is None else tasks
-    W = mtl.Weights(tasks, intercept=intercept)
+    tasks, W = with_weights(separate(5, labels=LOSSES[word]) if tasks is None else tasks, intercept=intercept)
     penalty = mtl.ridge(W) if similarities is None else 0.8 * mtl.mkl_norm(W, similarities, p=p)
     return mtl.minimize(C * getattr(mtl, word)(W, tasks) + penalty)
 
@@ -427,8 +392,7 @@ def test_options_belong_to_samples_or_to_planes():
     said = r"pull=1.*not for this model; here dual_ascent takes shrinking=True, seed=0"
     with pytest.raises(SolverError, match=said):
         problem_of().solve(solver="dual_ascent", pull=1)
-    tasks = shared(3, n=12, labels="sign")
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(shared(3, n=12, labels="sign"))
     planes = mtl.minimize(mtl.structured_hinge(W, tasks, metric=mtl.metrics.FScore()) + mtl.ridge(W))
     for name, value in {"shrinking": True, "seed": 1, "checkpoint": "run", "progress": True}.items():
         said = f"{name}=.*not for this model; here dual_ascent takes (?!shrinking).*pull="

@@ -9,6 +9,7 @@ from scipy import sparse
 import mtldsl as mtl
 from mtldsl.atoms.matrix_function import REGISTRY, SeparableLoss
 from tests.loops import for_each
+from tests.models import with_weights
 
 N, D, M = 60, 40, 3
 
@@ -62,8 +63,7 @@ def _agrees(problem, tol=1e-7):
 @pytest.mark.slow
 @for_each("layout, penalty", zip(2 * LAYOUTS, [*NORMS, *NORMS[2:], *NORMS[:2]], strict=True))
 def test_logistic_agrees_with_the_reference(layout, penalty):
-    tasks = _layouts(_signs())[layout]
-    W = mtl.Weights(tasks, intercept=penalty != "both")
+    tasks, W = with_weights(_layouts(_signs())[layout], intercept=penalty != "both")
     _agrees(mtl.minimize(mtl.logistic_loss(W, tasks) + PENALTIES[penalty](W)))
 
 
@@ -71,8 +71,7 @@ def test_logistic_agrees_with_the_reference(layout, penalty):
 @for_each("layout", LAYOUTS)
 @for_each("intercept", [True, False])
 def test_logistic_under_a_ridge_agrees_with_the_reference(layout, intercept):
-    tasks = _layouts(_signs())[layout]
-    W = mtl.Weights(tasks, intercept=intercept)
+    tasks, W = with_weights(_layouts(_signs())[layout], intercept=intercept)
     _agrees(mtl.minimize(mtl.logistic_loss(W, tasks) + 0.3 * mtl.ridge(W)), tol=1e-9)
 
 
@@ -92,8 +91,7 @@ def test_other_losses_agree_with_the_reference(word, penalty, tol):
 
 
 def test_weights_that_may_not_be_negative():
-    tasks = _layouts(_signs())["shared"]
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(_layouts(_signs())["shared"])
     solution = _agrees(mtl.minimize(mtl.logistic_loss(W, tasks) + mtl.l1_norm(W), [W >= 0]))
     assert np.min(solution.W) >= 0
 
@@ -109,8 +107,7 @@ def test_sample_weights_and_task_coefficients():
 def test_columns_of_any_size_duplicates_and_constants(scale):
     X, _, _ = _data()
     X = np.column_stack([X, X[:, :3], np.ones(N), np.zeros(N)]) * scale
-    tasks = mtl.Tasks.shared(X, _signs())
-    W = mtl.Weights(tasks, intercept=True)
+    tasks, W = with_weights(mtl.Tasks.shared(X, _signs()), intercept=True)
     problem = mtl.minimize(mtl.logistic_loss(W, tasks) + 2 * scale * mtl.l21_norm(W))
     solution = problem.solve(solver="proximal_gradient", tol=1e-8, max_iter=500)
     assert solution.status == "optimal", solution

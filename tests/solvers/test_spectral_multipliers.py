@@ -6,6 +6,7 @@ from sklearn.datasets import load_digits
 
 import mtldsl as mtl
 from tests.loops import for_each
+from tests.models import with_weights
 from tests.pairs import pairwise_cases
 from tests.solvers.test_nonconvex_admm import parts_of
 
@@ -38,8 +39,7 @@ def word(penalty, W):
 @for_each("name, penalty, intercept", pairwise_cases(LOSSES, ["log", "capped"], [False, True]))
 def test_the_first_order_conditions_hold_in_plain_numpy(name, penalty, intercept):
     """-X^T u = U diag(phi'(s)) V^T + Z with ||Z||_2 <= 1 beside the singular vectors, and u a subgradient: f(z) + f*(u) = <u, z>."""
-    tasks = signs()
-    W = mtl.Weights(tasks, intercept=intercept)
+    tasks, W = with_weights(signs(), intercept=intercept)
     make, options, C = LOSSES[name]
     found = mtl.minimize(C * make(W, tasks, **options) + word(penalty, W)).solve(tol=1e-6)
     assert found.status == "stationary"
@@ -108,8 +108,7 @@ def test_a_hinge_beside_a_bound_on_the_rank_alone(data, intercept, ridge):
 @pytest.mark.slow
 @for_each("name", ["absolute", "quantile", "fscore"])
 def test_other_losses_beside_a_bound_on_the_rank_alone(name):
-    tasks = signs(n=200, seed=4)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(signs(n=200, seed=4))
     make, options, C = LOSSES[name]
     problem = mtl.minimize(C * make(W, tasks, **options), subject_to=[mtl.rank(W) <= 2])
     found = problem.solve()

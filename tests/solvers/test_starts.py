@@ -11,15 +11,14 @@ from mtldsl.extending.laws.solver_laws import model_for
 from mtldsl.solvers import starts as solve
 from mtldsl.solvers.routes import get_solver
 from tests.loops import for_each
-from tests.models import shared
+from tests.models import shared, with_weights
 from tests.solvers.same_bits import pairs
 from tests.solvers.test_nonconvex_admm import low_rank
 
 
 def rugged(tasks=None):
     """A steep penalty has many stationary points: every pattern of lost directions may be one."""
-    tasks = low_rank(5, 6, rows=(3, 9), noise=1.0) if tasks is None else tasks
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(low_rank(5, 6, rows=(3, 9), noise=1.0) if tasks is None else tasks)
     return mtl.minimize(mtl.sum_of_squares(W, tasks) + 6.0 * mtl.schatten_norm(W, 0.5, eps=1e-3))
 
 
@@ -125,8 +124,7 @@ def test_starts_and_seeds_that_are_none(options, said):
 
 
 def test_a_convex_model_has_one_optimum():
-    tasks = low_rank()
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(low_rank())
     problem = mtl.minimize(mtl.square_root_loss(W, tasks) + mtl.trace_norm(W))
     with pytest.raises(SolverError, match=r"solve\(starts=2\): the model is convex"):
         problem.solve(starts=2)
@@ -148,8 +146,7 @@ def test_every_solver_goes_on_from_its_solution(name, model):
 
 @for_each("wrong", [3, "W", {1: np.ones(2)}], ids=["number", "text", "names"])
 def test_anything_else_is_refused(wrong):
-    tasks = shared(1, n=20)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(shared(1, n=20))
     problem = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l21_norm(W))
     with pytest.raises(SolverError, match=r"warm_start=.*write a Solution, or a dict"):
         problem.solve(warm_start=wrong)

@@ -1,6 +1,5 @@
 """Structured losses under a norm by ADMM on planes: held to established optima and to the reference, and proven."""
 
-import json
 import signal
 from functools import cache
 from itertools import cycle, product
@@ -10,22 +9,16 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, PrecisionAt, RecallAt, ROCArea
+from tests.known_optima import fixture
 from tests.loops import for_each
 from tests.models import separate, shared
-from tests.solvers.test_admm import FIXTURES
 from tests.solvers.test_passes_structured import WorstClass
 from tests.system.test_stops import every_signal_of_a_test_is_a_first  # noqa: F401  (a fixture for every test)
 
 METRICS = [
-    FScore(),
-    FScore(beta=0.5),
-    AUC(),
-    ROCArea(),
-    ErrorRate(),
-    PrecisionAt(0.5),
-    RecallAt(0.5),
+    FScore(), FScore(beta=0.5), AUC(), ROCArea(), ErrorRate(), PrecisionAt(0.5), RecallAt(0.5),
     WorstClass(),
-]
+]  # fmt: skip
 NORMS = {"l1": mtl.l1_norm, "l21": mtl.l21_norm, "trace": mtl.trace_norm, "ridge": mtl.ridge}
 LAYOUTS = {
     "shared": lambda: shared(1, n=20, labels="sign"),
@@ -70,7 +63,6 @@ def assert_solved(problem, expected, tol=1e-6, **options):
 
 
 # -------------------------------------------------------------------------------------- established optima
-
 FIXTURE_METRICS = {
     "auc_product": lambda beta: AUC(),
     "f_beta": lambda beta: FScore(beta=np.sqrt(beta)),  # the paper's beta is the square of the usual one
@@ -83,10 +75,7 @@ FIXTURE_METRICS = {
     "name", ["auc_l1_n10", "auc_l1_n60", "auc_trace_n10", "f1_l21_n10", "hamming_l1_n10", "rocarea_l21_n40"]
 )
 def test_known_optima(name):
-    path = FIXTURES / f"smtl_{name}.json"
-    if not path.exists():
-        pytest.skip(f"{path} is absent")
-    given = json.loads(path.read_text())
+    given = fixture(f"smtl_{name}")
     tasks = mtl.Tasks.shared(np.array(given["X"]), np.array(given["Y"], float).T)
     metric = FIXTURE_METRICS[given["metric"]](given["metric_param"])
     problem = problem_of(tasks, metric, NORMS[given["regularizer"]], coefficient=given["lam"])
@@ -97,8 +86,6 @@ def test_known_optima(name):
 
 
 # --------------------------------------------------------------------- every metric under every norm and layout
-
-
 #: (metric, norm, (layout, intercept where it takes one, tol, solver))
 CASES = [
     *zip(METRICS, cycle(["ridge", "trace", "l1", "l21"]), cycle([("shared", True, 1e-6, "auto")])),
@@ -119,8 +106,6 @@ def test_every_metric_norm_and_layout(metric, norm, how):
 
 
 # --------------------------------------------------------------------------------------------- high accuracy
-
-
 @pytest.mark.slow
 @for_each("metric, layout", zip(METRICS, cycle(["shared", "missing"]), strict=False))
 def test_linear_programs_finish_an_l1_norm(metric, layout):
@@ -148,8 +133,6 @@ def test_structure_is_exact_in_the_answer():
 
 
 # --------------------------------------------------------------------------------------------- warm starts
-
-
 @pytest.mark.slow
 @for_each(
     "solver, norm, metric",
@@ -183,8 +166,6 @@ def test_planes_of_other_data_or_another_metric_are_not_kept(solver, norm):
 
 
 # ---------------------------------------------------------------------------------------- interrupted and refused
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["two blocks", "lifted", "dual ascent", "frank wolfe"])
 def test_ctrl_c_returns_the_best_point(kind):

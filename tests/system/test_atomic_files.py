@@ -33,14 +33,19 @@ def write(path, content=b"new"):
         file.write(content)
 
 
+@pytest.fixture
+def old(tmp_path):
+    """A file with old content; whatever happens in the test, it alone is there afterwards, as it was."""
+    write(tmp_path / "a", b"old")
+    yield tmp_path / "a"
+    assert (tmp_path / "a").read_bytes() == b"old" and names(tmp_path) == ["a"]
+
+
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_a_block_that_breaks_leaves_the_old_file(tmp_path, error):
-    path = tmp_path / "a"
-    write(path, b"old")
-    with pytest.raises(error), atomic_file(path) as file:
+def test_a_block_that_breaks_leaves_the_old_file(old, error):
+    with pytest.raises(error), atomic_file(old) as file:
         file.write(b"half")
         raise error
-    assert path.read_bytes() == b"old" and names(tmp_path) == ["a"]
 
 
 def test_a_link_and_permissions_are_kept(tmp_path):
@@ -59,28 +64,19 @@ def test_new_files_have_the_permissions_of_others(tmp_path):
     assert (tmp_path / "a").stat().st_mode == (tmp_path / "other").stat().st_mode
 
 
-def test_a_full_disk(tmp_path):
-    path = tmp_path / "a"
-    write(path, b"old")
-    with (
-        largest_file(5000),
-        pytest.raises(DataError, match=r"a: cannot be written \(File too large\); give a path"),
-    ):
-        write(path, bytes(20_000))
-    assert path.read_bytes() == b"old" and names(tmp_path) == ["a"]
+def test_a_full_disk(old):
+    said = r"a: cannot be written \(File too large\); give a path"
+    with largest_file(5000), pytest.raises(DataError, match=said):
+        write(old, bytes(20_000))
 
 
-def test_a_disk_that_is_full_when_the_file_is_forced_to_it(tmp_path, monkeypatch):
-    path = tmp_path / "a"
-    write(path, b"old")
-
+def test_a_disk_that_is_full_when_the_file_is_forced_to_it(old, monkeypatch):
     def full(number):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr("mtldsl.utils.files.os.fsync", full)
     with pytest.raises(DataError, match=r"cannot be written \(No space left on device\)"):
-        write(path)
-    assert path.read_bytes() == b"old" and names(tmp_path) == ["a"]
+        write(old)
 
 
 def test_places_that_are_none(tmp_path):
@@ -106,8 +102,6 @@ def test_a_device_is_not_replaced():
 
 
 # ---------------------------------------------------------------------------------------------- what a user meets
-
-
 def test_a_solution_that_cannot_be_saved(tmp_path, solution):
     path = solution.save(tmp_path / "w")
     old = path.read_bytes()

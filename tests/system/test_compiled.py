@@ -353,7 +353,7 @@ print("mtldsl.utils.numba_internals" in sys.modules, open("log.txt").read().coun
 @pytest.mark.slow
 @pytest.mark.process
 def test_a_version_of_numba_that_was_not_tested(tmp_path):
-    env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "NUMBA_OPT": "0"}
     env.pop("PYTHONDONTWRITEBYTECODE", None)
     done = subprocess.run(
         [sys.executable, "-c", UNTESTED], cwd=tmp_path, env=env, capture_output=True, text=True

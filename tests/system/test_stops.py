@@ -14,7 +14,8 @@ import mtldsl as mtl
 from mtldsl.certificates.dual_bound import infimum
 from mtldsl.solvers.solver import Point
 from mtldsl.utils import interrupts
-from tests.models import MODELS, shared
+from tests.models import MODELS, shared, with_weights
+from tests.optima import solution_of
 
 #: A guard against waiting for ever, not a promise: how soon a solve ends is measured in benchmarks/stopping.py.
 PATIENCE = 120.0
@@ -358,11 +359,8 @@ def test_a_function_is_compiled_as_a_whole_though_the_time_is_up():
 
 
 # ------------------------------------------------------------------------------------------------- time limits
-
-
 def small():
-    tasks = shared(0, n=8)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(shared(0, n=8))
     return mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l21_norm(W))
 
 
@@ -440,8 +438,7 @@ def test_what_is_done_as_a_whole_is_not_left_in_the_middle():
 @pytest.mark.slow
 @pytest.mark.parametrize("nonconvex", [False, True])
 def test_a_run_cut_off_has_the_bound_that_zero_proves(monkeypatch, nonconvex):
-    tasks = shared(0, n=8)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(shared(0, n=8))
     problem = mtl.minimize(mtl.absolute_loss(W, tasks) + (mtl.log_rank(W, eps=0.01) + mtl.ridge(W) if nonconvex else mtl.l1_norm(W)))  # fmt: skip
     expected, deaf = infimum(problem.form()).value, Deaf()
     monkeypatch.setattr("mtldsl.solvers.run.solver_of", lambda *_: deaf)
@@ -457,10 +454,11 @@ def test_a_run_cut_off_has_the_bound_that_zero_proves(monkeypatch, nonconvex):
 @pytest.mark.by_default("label_graph_of_two_edges_with_costs_and_sample_weights")
 @pytest.mark.parametrize("name", sorted(MODELS))
 def test_what_zero_proves_is_below_the_optimum(name):
-    form = MODELS[name]().form()
+    problem, solution = solution_of(name)
+    form = problem.form()
     proof = infimum(form)
     assert proof.value <= form.value(form.zeros()) or form.violation(form.zeros()) > 0
-    assert proof.value <= MODELS[name]().solve(tol=1e-3).objective
+    assert proof.value <= solution.objective
 
 
 def test_in_a_thread_nothing_rings_and_there_is_a_bound(monkeypatch):
@@ -480,8 +478,7 @@ def test_in_a_thread_nothing_rings_and_there_is_a_bound(monkeypatch):
 @pytest.mark.slow
 def test_a_global_bound_that_takes_too_long_is_left(monkeypatch):
     """A bound on a global optimum that takes longer than the limit is left."""
-    tasks = shared(0, n=8)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(shared(0, n=8))
     problem = mtl.minimize(mtl.absolute_loss(W, tasks) + mtl.log_rank(W, eps=0.01) + mtl.ridge(W))
     problem.solve(max_iter=1)  # imports and compiles
     deaf = Deaf()

@@ -57,10 +57,8 @@ with slow_from(cross_validation, "_run", 3):
     found = ended(lambda: problem.cross_validate(lam, [9.0, 3.0], 5, "mse"))
 say(found.n_folds, found.scores.shape, found.solution is None, lam.value, sorted({row["fold"] for row in found.table}))
 """,
-        [
-            ["begun"],
-            ["cross_validate was interrupted when 2 of 5 folds were complete", "2 (2, 2) True 1.0 [0, 1]"],
-        ],
+        [["begun"],
+         ["cross_validate was interrupted when 2 of 5 folds were complete", "2 (2, 2) True 1.0 [0, 1]"]],
     ),
     "no fold": (
         """
@@ -112,7 +110,7 @@ with slow_from(cross_validation, "_run", 1):
 """,
         [["begun"], ["settling"], ["KeyboardInterrupt"]],
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.process

@@ -18,16 +18,10 @@ MOST_TIMES = 6
 @pytest.mark.parametrize(
     "name",
     [
-        "absolute + l1 large",
-        "squared ridge closed",
-        "squared + l21 wide",
-        "F-score + trace",
-        "squared + log rank",
-        "cliques of 30",
-        "cvxpy clarabel",
-        "FETR",
+        "absolute + l1 large", "squared ridge closed", "squared + l21 wide", "F-score + trace",
+        "squared + log rank", "cliques of 30", "cvxpy clarabel", "FETR",
     ],
-)
+)  # fmt: skip
 def test_a_time_limit_is_kept(name):
     """In CPU seconds, which a busy machine hardly lengthens, and of which a slow one needs more for the data, too."""
     build = stopping.MODELS[name]

@@ -28,9 +28,8 @@ SOLUTION = PROBLEM.solve()
 CLASSIFIER = mtl.minimize(mtl.logistic_loss(WL, LABELLED) + mtl.ridge(WL)).solve()
 IDS = [0, 0, 1, 1]
 
+
 # ------------------------------------------------------------------------------------------ what the numbers become
-
-
 def _inputs(meaning):
     """What Tasks make of inputs that mean this; None: nothing."""
     fits = meaning.ndim == 2 and meaning.shape[0] == 4 and meaning.shape[1] > 0
@@ -126,8 +125,6 @@ def test_the_same_numbers_or_an_error(place):
 
 
 # --------------------------------------------------------------------------------- everywhere else: nothing but ours
-
-
 def _set_parameter(v):
     parameter = mtl.Parameter(1.0)
     parameter.value = v
@@ -257,7 +254,6 @@ def test_nothing_but_our_errors(places):
 
 
 # ------------------------------------------------------------------------------------------------- what is said
-
 SAID = {
     "pandas times": (lambda: Tasks.shared(pd.DataFrame({"a": pd.to_datetime(["2020"] * 4)}), Y), DataError, "column 'a' is Datetime"),
     "too small": (lambda: Tasks.shared(X * [1, 1e-200], Y), DataError, "column 1 is 2e-200, whose square is 0"),
@@ -282,8 +278,6 @@ def test_what_is_said(case):
 
 
 # --------------------------------------------------------------------------------------------------- names of tasks
-
-
 def test_ids_that_print_alike_are_two_tasks(tmp_path):
     tasks = Tasks.grouped(X, V, [1, "1", 1, "1"])
     assert tasks.task_names == ("1 (int)", "1 (str)")

@@ -40,8 +40,6 @@ def rows_of(tasks):
 
 
 # ------------------------------------------------------------------------------------------- the features
-
-
 @for_each("word", ["rbf", "polynomial", "laplacian", "chi2", "linear", "cosine"])
 @for_each("layout", ["shared", "grouped", "sparse"])
 def test_inner_products_are_the_kernel(word, layout):
@@ -121,8 +119,6 @@ def test_a_gram_matrix_of_some_rows_of_a_table():
 
 
 # ----------------------------------------------------------------------------------------- predictions
-
-
 def ridge_solution(tasks, alpha=0.3):
     W = mtl.Weights(tasks, intercept=False)
     return mtl.minimize(mtl.squared_loss(W, tasks) + alpha * mtl.ridge(W)).solve(tol=1e-10)
@@ -189,8 +185,6 @@ def test_columns_of_new_inputs_are_those_learned_on():
 
 
 # ---------------------------------------------------------------------------------------- other tasks
-
-
 def test_scores_of_raw_standardised_and_kernelised_tasks_agree():
     raw = Tasks.grouped(X, y, IDS)
     train, test = raw.split(random_state=0)
@@ -255,8 +249,6 @@ def test_what_must_come_before_kernels():
 
 
 # --------------------------------------------------------------------------------------------- storage
-
-
 @for_each("layout", ["dense", "sparse", "standardized"])
 def test_a_saved_solution_predicts_the_same(tmp_path, layout):
     tasks = Tasks.grouped(sparse.csr_array(SPARSE) if layout == "sparse" else X, y, IDS)
@@ -279,7 +271,6 @@ def test_functions_cannot_be_saved(tmp_path):
 
 
 # --------------------------------------------------------------------------------------- not a kernel
-
 LOPSIDED = np.eye(N) + np.triu(np.full((N, N), 1e-3), 1)
 
 
@@ -351,8 +342,6 @@ def test_too_many_rows_are_refused_before_any_kernel(monkeypatch):
 
 
 # ---------------------------------------------------------------------------- multiple kernel learning
-
-
 def mkl_dual(kernels, labels, C, p_dual):
     """max_alpha sum alpha - 1/2 ||(alpha_y^T K_v alpha_y)_v||_{p*} over 0 <= alpha <= C, by an interior-point method."""
     cp = pytest.importorskip("cvxpy")

@@ -138,10 +138,8 @@ BAD = {
         lambda: Tasks.grouped(np.where(np.arange(3_000_000)[:, None] == 2_500_001, np.nan, 1.0), *np.ones((2, 3_000_000))),
         ["X: nan in row 2500001, column 0; inputs must be finite, neither NaN nor inf - impute or drop it (1 such entries)"],
     ),
-    "an amount that is none": (
-        lambda: mtl.gamma_loss(mtl.Weights(AMOUNTS), AMOUNTS),
-        ["gamma_loss(W, tasks): label 0 in task 'b', row 1; labels must be > 0"],
-    ),
+    "an amount that is none": (lambda: mtl.gamma_loss(mtl.Weights(AMOUNTS), AMOUNTS),
+     ["gamma_loss(W, tasks): label 0 in task 'b', row 1; labels must be > 0"]),
     "half a count": (lambda: Tasks.shared(X, [0.5, *[1.0] * 8]).require_labels("count", "p"), ["0.5", "'task0'", "row 0"]),
     "row numbers count missing labels": (lambda: Tasks.shared(X, [np.nan, 1, -1, 3, 1, 1, 1, 1, 1]).require_labels("sign", "h"), ["label 3", "row 3"]),
     "rows are counted as the user gave them": (
@@ -165,10 +163,8 @@ BAD = {
         ["'task1'", "column 2", "'d', not 'c'"],
     ),
     "dicts": (lambda: Tasks.separate({"a": X}, {"a": Y[:, 0]}), ["task_names=list(keys)"]),
-    "select an unknown name": (
-        lambda: Tasks.shared(X, Y, task_names=["height", "width", "age"]).select("hight"),
-        ["'hight'", "did you mean 'height'"],
-    ),
+    "select an unknown name": (lambda: Tasks.shared(X, Y, task_names=["height", "width", "age"]).select("hight"),
+     ["'hight'", "did you mean 'height'"]),
     "select outside": (lambda: Tasks.shared(X, Y).select(3), ["select(3)", "0 to 2"]),
     "select half a task": (lambda: Tasks.shared(X, Y).select(0.7), ["select(0.7)"]),
     "select nothing": (lambda: Tasks.shared(X, Y).select([]), ["no task is selected"]),

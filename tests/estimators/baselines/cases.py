@@ -18,24 +18,12 @@ from mtldsl.estimators.baselines import (
 )
 
 BASELINES = (
-    BinaryRelevance(),
-    BinaryRelevance(LinearSVC()),
-    LabelPowerset(),
-    LabelPowerset(prediction="marginals"),
+    BinaryRelevance(), BinaryRelevance(LinearSVC()), LabelPowerset(), LabelPowerset(prediction="marginals"),
     EnsembleOfClassifierChains(n_chains=3),
-    EnsembleOfClassifierChains(LinearSVC(), n_chains=3, voting="hard", max_samples=0.9),
-    RAkEL(),
-    RAkEL(overlapping=False, voting="soft"),
-    MLCSSP(),
-    MLCSSP(n_selected=1, voting="soft"),
-    HOMER(),
-    AdaBoostMH(),
-    AdaBoostMH(confidence_rated=False),
-    LEAD(),
-    PLEM(),
-    MMOC(),
-    PLST(),
-)
+    EnsembleOfClassifierChains(LinearSVC(), n_chains=3, voting="hard", max_samples=0.9), RAkEL(),
+    RAkEL(overlapping=False, voting="soft"), MLCSSP(), MLCSSP(n_selected=1, voting="soft"), HOMER(),
+    AdaBoostMH(), AdaBoostMH(confidence_rated=False), LEAD(), PLEM(), MMOC(), PLST(),
+)  # fmt: skip
 
 
 def labels(n=120, d=5, K=4, seed=0, share=0.5):

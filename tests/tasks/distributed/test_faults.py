@@ -17,6 +17,7 @@ from mtldsl import SolverError, Tasks
 from mtldsl.distributed import dask_backend
 from mtldsl.distributed.dask_inputs import of_loaders
 from mtldsl.distributed.partitions import TaskSum
+from tests.conftest import local_cluster
 
 N, D, M = 4000, 6, 2
 X = da.random.default_rng(0).normal(size=(N, D), chunks=(500, D))
@@ -111,10 +112,8 @@ def test_ctrl_c_returns_the_best_certified_point(two_workers, client, passes, ti
 @pytest.mark.slow
 def test_a_cluster_without_workers_is_an_error_and_no_hang(monkeypatch):
     monkeypatch.setattr(dask_backend, "SETTINGS", replace(dask_backend.SETTINGS, patience_seconds=0.3))
-    options = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "protocol": "tcp://"}
-    empty = distributed.LocalCluster(n_workers=0, processes=False, **options)
     with (
-        empty,
+        local_cluster(n_workers=0) as empty,
         distributed.Client(empty),
         pytest.raises(SolverError, match="the cluster has had no worker for"),
     ):

@@ -13,6 +13,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.distributed.dask_inputs import of_loaders
+from tests.conftest import local_cluster
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(200, 5))
@@ -77,11 +78,7 @@ def test_kills_change_no_bit(two_processes, client_of_processes):
 @pytest.mark.cluster
 def test_a_worker_that_is_killed_while_it_starts():
     """Dask's nanny gives it up, and the rest does the work."""
-    options = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "processes": True}
-    with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, **options) as cluster,
-        distributed.Client(cluster),
-    ):
+    with local_cluster(processes=True) as cluster, distributed.Client(cluster):
         killed_while_it_starts(cluster)
 
 

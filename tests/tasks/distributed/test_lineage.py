@@ -13,6 +13,7 @@ from mtldsl import DataError, Tasks
 from mtldsl.distributed import dask_parts
 from mtldsl.distributed.dask_parts import SETTINGS, check_shared_folder
 from mtldsl.distributed.partitions import TaskSum, read_state, state_path
+from tests.conftest import local_cluster
 
 RUNS = SETTINGS.unwritten_runs
 X = da.random.default_rng(0).normal(size=(80, 3), chunks=(20, 3))
@@ -66,16 +67,7 @@ def test_lineage_is_bounded(two_workers, client, folder):
 
 @pytest.mark.slow
 def test_a_lost_worker_costs_a_few_runs_and_no_bit(folder):
-    options = {
-        "host": "127.0.0.1",
-        "protocol": "tcp://",
-        "dashboard_address": "127.0.0.1:0",
-        "memory_limit": 0,
-    }
-    with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, **options) as cluster,
-        distributed.Client(cluster),
-    ):
+    with local_cluster() as cluster, distributed.Client(cluster):
         parts, steps = Tasks.from_dask(X, Y).parts, 2 * RUNS - 1
         _, wanted = descend(parts, folder, 0, steps + 1)
         state, _ = descend(parts, folder, 0, steps)

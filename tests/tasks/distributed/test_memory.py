@@ -14,6 +14,7 @@ from mtldsl import SolverError
 from mtldsl.distributed import dask_backend
 from mtldsl.distributed.dask_inputs import of_loaders
 from mtldsl.errors import LostClusterError
+from tests.conftest import local_cluster
 
 pytestmark = pytest.mark.cluster
 
@@ -26,14 +27,13 @@ def part(k, n, d=50):
 
 @contextmanager
 def one_worker(limit, processes, **settings):
-    options = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "protocol": "tcp://"}
-    options |= {"processes": processes, "n_workers": 1, "threads_per_worker": 1, "memory_limit": limit}
+    options = {"processes": processes, "n_workers": 1, "memory_limit": limit}
     with (
         dask.config.set({"distributed.worker.memory." + key: value for key, value in settings.items()}),
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("ignore")
-        with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        with local_cluster(**options) as cluster, distributed.Client(cluster) as client:
             yield cluster, client
 
 
@@ -59,7 +59,7 @@ def test_rows_that_do_not_fit_go_to_the_disk():
 def test_a_partition_that_fits_nowhere_is_named():
     with one_worker("400MB", True) as (cluster, _):
         cluster.scheduler.allowed_failures = 0
-        loaders = [dask.delayed(part)(0, 1000), dask.delayed(part)(1, 2_500_000)]  # 1 GB
+        loaders = [dask.delayed(part)(0, 1000), dask.delayed(part)(1, 1_500_000)]  # 600 MB
         with pytest.raises(
             SolverError,
             match=r"^.*large.npz: a worker died .*for want of memory, .*; cut the data into smaller",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
+FIXTURES = Path(__file__).parents[2] / "shared" / "fixtures"
 
 
 def fixture(name: str) -> dict:
