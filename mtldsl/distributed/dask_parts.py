@@ -186,7 +186,7 @@ class DaskParts:
     """Nodes that are Parts (or None, without a label), on the workers of the active client, or in threads of this process.
 
     keep : compute them once and keep them in the workers' memory; else each pass computes them anew
-    mark : of the numbers in them (`Parts.mark`)
+    mark : of the numbers in them (`RowParts.mark`)
     """
 
     where = "dask"
@@ -212,7 +212,7 @@ class DaskParts:
 
     @time_pass()
     def run(self, function: Callable, *broadcast, state=None, stateful: bool = False) -> Any:
-        """See `Parts.run`."""
+        """See `RowParts.run`."""
         held = stateful or state is not None
         sent = constant((function, *broadcast))
         states = PartStates([None] * self.n_parts) if state is None else state
@@ -240,17 +240,17 @@ class DaskParts:
         return check_shared_folder(folder)
 
     def write_states(self, states: PartStates, folder: str, mark: str) -> PartStates:
-        """See `Parts.write_states`."""
+        """See `RowParts.write_states`."""
         return write_states(states, folder, mark, self.names)
 
     def read_states(self, folder: str, mark: str) -> PartStates:
-        """See `Parts.read_states`."""
+        """See `RowParts.read_states`."""
         return read_states(folder, mark, self.names)
 
     def exchanged(
         self, columns: Sequence, n_tasks: int, function: ByTask, *broadcast, state=None
     ) -> tuple[Any, Sequence, Any]:
-        """See `Parts.exchanged`: as many groups of tasks as there are workers, none of which has to see the others'."""
+        """See `RowParts.exchanged`: as many groups of tasks as there are workers, none of which has to see the others'."""
         sent = constant((function, *broadcast))
         states = [(None, *ends) for ends in groups(n_tasks, self.n_workers)] if state is None else state
         done = []
@@ -270,7 +270,7 @@ class DaskParts:
         return new, PartStates(there[len(new) :]), told
 
     def mapped(self, step: Callable, *broadcast) -> DaskParts:
-        """See `Parts.mapped`."""
+        """See `RowParts.mapped`."""
         sent = constant((step, *broadcast))
         nodes = [
             call(_mapped, part, sent, name, partition=k)
@@ -279,7 +279,7 @@ class DaskParts:
         return DaskParts(nodes, self.names, self.keep, digest(self.mark, step, broadcast))
 
     def some(self, which: Sequence[int]) -> DaskParts:
-        """See `Parts.some`: kept where these are, else made anew."""
+        """See `RowParts.some`: kept where these are, else made anew."""
         nodes, chosen = self.nodes(), list(which)
         names = [self.names[k] for k in chosen]
         return DaskParts([nodes[k] for k in chosen], names, False, digest(self.mark, chosen))

@@ -224,7 +224,7 @@ class KernelWeightBall:
 
     >>> KernelWeightBall(p=2.0).support(np.array([3.0, 4.0]))
     5.0
-    >>> Ball(p=1.0).update(np.array([1.0, 9.0]))
+    >>> KernelWeightBall(p=1.0).update(np.array([1.0, 9.0]))
     array([0.25, 0.75])
     """
 

@@ -19,6 +19,7 @@ from mtldsl.cli.problem_files.section import (
     TEXT,
     TOLERANCE,
     FileTable,
+    OneOf,
     ProblemFileReader,
     Rule,
     Rules,
@@ -114,6 +115,13 @@ _RULES_SOLVE = {
 }
 
 
+class SolverName(OneOf):
+    """The test of a solver's name, or of one of its methods such as "admm.planes"."""
+
+    def __call__(self, value: object) -> bool:
+        return value in self.words or is_solver(value)
+
+
 def _check(reading: ProblemFileReader) -> None:
     name = reading.table("solve").get("solver", "auto")
     rules = _rules_of(name)
@@ -164,8 +172,8 @@ def _advice(sections: Iterable[FileTable], rules: Rules) -> Callable[[str], str]
 
 def _rules_of(solver) -> Rules:
     """The rules with this solver; solvers of one's own may have come since this module was read."""
-    fits, says = one_of(["auto", *SOLVERS])
-    return _RULES_SOLVE | {"solver": (lambda v: fits(v) or is_solver(v), says)} | _options_of(solver)
+    _, says = one_of(names := ("auto", *SOLVERS))
+    return _RULES_SOLVE | {"solver": (SolverName(names), says)} | _options_of(solver)
 
 
 def _options_of(name) -> Rules:

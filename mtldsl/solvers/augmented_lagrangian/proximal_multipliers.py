@@ -242,7 +242,7 @@ class AugmentedLagrangianRun:
         return Point(blocks, [self.scores.duals(u)], duals, taken, work=self._work(taken))
 
     def _work(self, taken: int) -> float | None:
-        """Flops of so many Newton steps on tied tasks; None where `Multipliers.flops` tells them."""
+        """Flops of so many Newton steps on tied tasks; None where `AugmentedLagrangian.flops` tells them."""
         is_tied = not self.part.is_separable and self.designs.n_tasks > 1
         if not is_tied or self.loss.has_score_steps:
             return None
