@@ -18,8 +18,8 @@ from mtldsl.cli.problem_files.section import (
     SWITCH,
     TEXT,
     TOLERANCE,
+    ChoiceTest,
     FileTable,
-    OneOf,
     ProblemFileReader,
     Rule,
     Rules,
@@ -115,7 +115,7 @@ _RULES_SOLVE = {
 }
 
 
-class SolverName(OneOf):
+class SolverName(ChoiceTest):
     """The test of a solver's name, or of one of its methods such as "admm.planes"."""
 
     def __call__(self, value: object) -> bool:
