@@ -329,6 +329,10 @@ class MultiTaskEstimator(ModelParameters):
         """The data as tasks, and what `_finish` has to know of them; None where no task is left to learn."""
         raise NotImplementedError
 
+    def _inputs_of_solution(self, X):
+        """Checked rows in the columns that the solution takes."""
+        return X
+
     def _task_ids(self) -> tuple | None:
         """The tasks of one long table; None where they are columns."""
         return None

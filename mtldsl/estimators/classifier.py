@@ -431,9 +431,12 @@ class KernelMultiTaskClassifier(MultiTaskClassifier):
             self, solution
         )  # features of kernels are not columns of X: there is no coef_
 
+    def _inputs_of_solution(self, X):
+        return X[:, self._rows] if self.kernels == "precomputed" else X
+
     def _learned_scores(self, X) -> np.ndarray:
         assert self.solution_ is not None
-        return self.solution_.decision_function(X[:, self._rows] if self.kernels == "precomputed" else X)
+        return self.solution_.decision_function(self._inputs_of_solution(X))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -527,7 +530,13 @@ class LabelGraphClassifier(MultiTaskClassifier):
         if weights is not None:
             _refuse_several(weights)
         X, signs, weights = unique_rows(X, signs, weights)
-        return tasks_of(self._with_ones(X), signs, weights, None, names)
+        features = self._names() or [f"x{j}" for j in range(X.shape[1])]
+        return tasks_of(
+            self._with_ones(X), signs, weights, features + ["(intercept)"] * bool(self.fit_intercept), names
+        )
+
+    def _inputs_of_solution(self, X):
+        return self._with_ones(X)
 
     def _intercept_in_model(self) -> bool:
         return False

@@ -11,6 +11,8 @@ from mtldsl import DataError
 from mtldsl.estimators import (
     GroupedMultiTaskClassifier,
     GroupedMultiTaskRegressor,
+    KernelMultiTaskClassifier,
+    LabelGraphClassifier,
     MultiTaskClassifier,
     MultiTaskClassifierCV,
     MultiTaskRegressor,
@@ -149,6 +151,22 @@ def test_tuned_labels_stand_beside_tuned_ones(tmp_path):
     text = page.read_text(encoding="utf-8")
     assert alone.thresholds is not None and "and thresholds tuned on folds" in text
     assert f"One model per task has {float(alone.score(rows, 'f1')):.3f}" in text
+
+
+@pytest.mark.parametrize(
+    "make",
+    [LabelGraphClassifier, KernelMultiTaskClassifier, lambda: KernelMultiTaskClassifier(kernels="linear")],
+)
+def test_features_that_the_estimator_makes_have_a_page(make, tmp_path):
+    rows = X[["age", "iron"]]
+    for learned, held_out in ((rows[LEARN], rows[TEST]), (rows[LEARN].to_numpy(), rows[TEST].to_numpy())):
+        fitted = make().fit(learned, SICK[LEARN])
+        page = fitted.report(tmp_path / "fit.html", held_out, SICK[TEST], bootstrap=0)
+        by = fitted.solution_.score(
+            reports._tasks_of(fitted, fitted.solution_, held_out, SICK[TEST], None), "accuracy"
+        )
+        right = fitted.predict(held_out) == SICK[TEST].to_numpy()
+        assert float(by) == pytest.approx(right.mean()) and f"{float(by):.3f}" in page.read_text("utf-8")
 
 
 def test_one_task_has_nothing_to_stand_beside_it():
