@@ -19,7 +19,7 @@ from mtldsl.estimators.label_tables import hold_targets, signs_of
 from mtldsl.estimators.positive_class import positives
 from mtldsl.estimators.scorers import classes_of
 from mtldsl.problems.separate_models import separate_models
-from mtldsl.solution.headline_sections import Facts
+from mtldsl.solution.headline_sections import Facts, several
 from mtldsl.solution.measures import name_of, named_measure
 from mtldsl.solution.score_sections import feature_sizes
 from mtldsl.solution.solution import Solution
@@ -69,7 +69,7 @@ def report(estimator, file, X, y, *, groups=None, **options) -> Path:
     tasks = _tasks_of(last, solution, X, y, groups)
     tuned = None if solution.thresholds is None else metric_of(getattr(last, "tune_thresholds", None))
     separate = separate_models(Facts(solution).training, tuned)
-    title = f"{type(last).__name__}: {len(solution.task_names)} tasks"
+    title = f"{type(last).__name__}: {several(len(solution.task_names), 'task')}"
     beside: dict[str, Any] = {
         "separate": separate,
         "title": title,

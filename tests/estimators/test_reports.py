@@ -169,6 +169,12 @@ def test_features_that_the_estimator_makes_have_a_page(make, tmp_path):
         assert float(by) == pytest.approx(right.mean()) and f"{float(by):.3f}" in page.read_text("utf-8")
 
 
+def test_the_title_counts_tasks(tmp_path):
+    fitted = MultiTaskRegressor().fit(X[["age", "iron"]], X["salt"])
+    page = fitted.report(tmp_path / "fit.html", X[["age", "iron"]], X["salt"], bootstrap=0).read_text("utf-8")
+    assert "<title>MultiTaskRegressor: 1 task</title>" in page
+
+
 def test_one_task_has_nothing_to_stand_beside_it():
     fitted = MultiTaskClassifier().fit(X[["age", "iron"]], SICK["ill"])
     assert separate_models(fitted.solution_.trained_on) is None and separate_models(None) is None
