@@ -414,16 +414,26 @@ def numbered(prefix: str, count: int) -> list[str]:
 
 
 def elsewhere(names: Sequence[str], others: Sequence[str]) -> str | None:
-    """The first name that `others` hold at another position, which can only be a mistake; None where there is none."""
-    if is_numbered(names) or is_numbered(others):
-        return None
+    """The first name that `others` hold at another position, which can only be a mistake; None where there is none.
+
+    >>> elsewhere(("0", "2", "1"), ("0", "1", "2")), elsewhere(("x0", "x1"), ("age", "iron"))
+    ('2', None)
+    """
     position = {name: k for k, name in enumerate(others)}
     return next((name for k, name in enumerate(names) if position.get(name, k) != k), None)
 
 
 def unlike(learned: Sequence[str], given: Sequence[str] | None) -> str | None:
-    """Return what is wrong with the columns given, in one clause; None where they are those learned on."""
-    if given is None or tuple(given) == tuple(learned) or is_numbered(learned) or is_numbered(given):
+    """Return what is wrong with the columns given, in one clause; None where they are those learned on.
+
+    Columns without names are called by their positions: these fit any names, unless one stands at another position.
+
+    >>> unlike(("0", "1"), ("1", "0")), unlike(("0", "1"), ("age", "iron"))
+    ("they must be those learned on, in that order: write X[['0', '1']]", None)
+    """
+    if given is None or tuple(given) == tuple(learned):
+        return None
+    if (is_numbered(learned) or is_numbered(given)) and elsewhere(given, learned) is None:
         return None
     missing = [name for name in learned if name not in given]
     unknown = [name for name in given if name not in learned]

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mtldsl.atoms.matrix_function import REGISTRY
-from mtldsl.data.input_checks import as_rows, labels_of, refuse_shuffled
+from mtldsl.data.input_checks import as_rows, is_numbered, labels_of, refuse_shuffled, unlike
 from mtldsl.data.labels import OneClassWarning, listed_tasks
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError, MTLError, SolverError
@@ -70,12 +70,47 @@ def checked_inputs(estimator, X, *, reset: bool):
 
 
 def hold_columns(estimator, X, *, reset: bool) -> None:
-    """Names and number of the columns of X: kept, or held against those that were; in scikit-learn's words."""
+    """Names and number of the columns of X: kept, or held against those that were; in scikit-learn's words.
+
+    scikit-learn keeps text alone; numbers, dates and the pairs of a MultiIndex are names here all the same.
+    """
     try:
         refuse_duplicate_columns(X, "X")
         validate_data(estimator, X, reset=reset, skip_check_array=True)
     except (TypeError, ValueError) as error:
-        raise error if isinstance(error, DataError) else InputError(str(error), argument="X") from None
+        if isinstance(error, DataError):
+            raise
+        raise InputError(str(error) + _instead_of(estimator, X), argument="X") from None
+    given = list(X.columns) if type(X).__module__.startswith("pandas") and hasattr(X, "columns") else []
+    others = [] if all(isinstance(name, str) for name in given) else given
+    if reset:
+        estimator._column_names = others
+    known = getattr(estimator, "_column_names", [])
+    if known and others and unlike(list(map(str, known)), list(map(str, others))) is not None:
+        raise InputError(
+            f"X has the columns {_listed(others)}, and training had {_listed(known)}, in this order",
+            argument="X",
+            write_instead=f"write X[{known!r}]"
+            if len(known) <= SETTINGS.listed_columns
+            else "take X in the order of training",
+        )
+
+
+def _instead_of(estimator, X) -> str:
+    """What to write in place of X where it has all columns that were learned on; "" where it has not."""
+    known = list(getattr(estimator, "feature_names_in_", []))
+    if not known or not set(known) <= set(getattr(X, "columns", [])):
+        return ""
+    return (
+        f"Write X[{known!r}]."
+        if len(known) <= SETTINGS.listed_columns
+        else "Write X[fitted.feature_names_in_]."
+    )
+
+
+def _listed(names: list) -> str:
+    shown = names[: SETTINGS.listed_columns]
+    return ", ".join(map(repr, shown)) + ", ..." * (len(names) > len(shown))
 
 
 def matrix_of(X, *, empty: bool):
@@ -134,9 +169,13 @@ def objects_of(values) -> np.ndarray:
 
 @dataclass(frozen=True)
 class ArgumentSettings:
-    """Limit of likeness: a name as alike as `misspelt_share` to an argument's is meant for it."""
+    """Limit of likeness: a name as alike as `misspelt_share` to an argument's is meant for it.
+
+    listed_columns : names of columns that an error writes out
+    """
 
     misspelt_share: float = 0.8
+    listed_columns: int = 8
 
 
 SETTINGS = ArgumentSettings()
@@ -323,7 +362,10 @@ class MultiTaskEstimator(ModelParameters):
 
     def _names(self) -> list[str] | None:
         names = getattr(self, "feature_names_in_", None)
-        return None if names is None else list(names)
+        if names is not None:
+            return list(names)
+        others = list(map(str, getattr(self, "_column_names", [])))
+        return None if not others or is_numbered(others) else others
 
     def _prepare(self, X, y, sample_weight=None, **others) -> Tasks | None:
         """The data as tasks, and what `_finish` has to know of them; None where no task is left to learn."""
