@@ -10,7 +10,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mtldsl.atoms.matrix_function import REGISTRY
@@ -391,7 +391,9 @@ class MultiTaskEstimator(ModelParameters):
 
     def _scores_of(self, points: list, X, y, options: dict) -> list[float]:
         """`score` of each of several points, which have what `_finish` asks of a solution; y as `_read` gives it."""
-        return [float(self._with(point).score(X, y, **options)) for point in points]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UndefinedMetricWarning)  # a fold without a score is left out
+            return [float(self._with(point).score(X, y, **options)) for point in points]
 
     def _problem(self, tasks: Tasks) -> Problem:
         model = self._stated()

@@ -27,6 +27,7 @@ from mtldsl.estimators.calibration import calibrators, log_odds, metric_of, out_
 from mtldsl.estimators.label_tables import (
     LabelTable,
     agreement,
+    hold_classes,
     hold_targets,
     keep_targets,
     scores_of_labels,
@@ -334,6 +335,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
         """The share of rows whose labels are all right; missing labels are not counted, nor rows that have none."""
         refuse_unpaired(X, y=y, sample_weight=sample_weight)
         hold_targets(self, y)
+        hold_classes(self, y)
         return share_right(y, self.predict(X), sample_weight)
 
     _scores_of = scores_of_labels

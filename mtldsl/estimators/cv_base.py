@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone, is_classifier
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples
@@ -111,7 +112,9 @@ def of_fold(estimator, name, values, scoring, X, y, sample_weight, others, train
         if by_task is not None:
             found.append(by_task(estimator, *held_out, **options))
         elif scoring is None:
-            found.append(float(estimator.score(*known, **options)))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UndefinedMetricWarning)  # a fold without a score is left out
+                found.append(float(estimator.score(*known, **options)))
         else:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", PositiveClassWarning)  # once, of all rows
@@ -415,6 +418,7 @@ class CrossValidated(MultiTaskEstimator):
                 "no fold could be scored at any value" + " for some task" * self.per_task,
                 term=type(self).__name__,
                 argument="cv",
+                write_instead="write fewer folds, so that labels differ in each, or scoring='neg_mean_squared_error' for numbers",
             )
         mean = np.where(np.isnan(mean), -np.inf, mean)
         best = np.argmax(mean, axis=0)

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError
 from mtldsl.estimators.base_estimator import MultiTaskEstimator, refuse_unpaired, tasks_of, warn_of_no_label
-from mtldsl.estimators.label_tables import hold_targets, keep_targets
+from mtldsl.estimators.label_tables import hold_targets, keep_targets, undefined_score
 from mtldsl.estimators.sample_weights import of_labels
 from mtldsl.estimators.targets import numbers_of_targets
 from mtldsl.solution.predictors import decided
@@ -140,7 +140,9 @@ class MultiTaskRegressor(MultiOutputMixin, RegressorMixin, MultiTaskEstimator):
     def score(self, X, y, sample_weight=None) -> float:
         """The coefficient of determination R^2, its mean over the tasks that have two labels and more here; missing ones are left out."""
         each = self._scores_by_task(X, y, sample_weight)
-        return float(each[~np.isnan(each)].mean()) if not np.isnan(each).all() else float("nan")
+        if np.isnan(each).all():
+            return undefined_score("R^2 asks for two labels of a task that differ, and no task here has them")
+        return float(each[~np.isnan(each)].mean())
 
     def _scores_by_task(self, X, y, sample_weight=None) -> np.ndarray:
         refuse_unpaired(X, y=y, sample_weight=sample_weight)
