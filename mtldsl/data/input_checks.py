@@ -416,9 +416,13 @@ def numbered(prefix: str, count: int) -> list[str]:
 def elsewhere(names: Sequence[str], others: Sequence[str]) -> str | None:
     """The first name that `others` hold at another position, which can only be a mistake; None where there is none.
 
-    >>> elsewhere(("0", "2", "1"), ("0", "1", "2")), elsewhere(("x0", "x1"), ("age", "iron"))
+    Names that are positions are those of columns without any, and say nothing of others.
+
+    >>> elsewhere(("0", "2", "1"), ("0", "1", "2")), elsewhere(("0", "1"), ("1", "0"))
     ('2', None)
     """
+    if is_numbered(names):
+        return None
     position = {name: k for k, name in enumerate(others)}
     return next((name for k, name in enumerate(names) if position.get(name, k) != k), None)
 
@@ -426,7 +430,7 @@ def elsewhere(names: Sequence[str], others: Sequence[str]) -> str | None:
 def unlike(learned: Sequence[str], given: Sequence[str] | None) -> str | None:
     """Return what is wrong with the columns given, in one clause; None where they are those learned on.
 
-    Columns without names are called by their positions: these fit any names, unless one stands at another position.
+    Columns without names are called by their positions, and fit any names; so do any names where these were learned, in their order.
 
     >>> unlike(("0", "1"), ("1", "0")), unlike(("0", "1"), ("age", "iron"))
     ("they must be those learned on, in that order: write X[['0', '1']]", None)

@@ -18,12 +18,12 @@ from mtldsl.errors import DataError, ModelError, MTLError
 from mtldsl.estimators.base_estimator import (
     MultiTaskEstimator,
     check_one_class,
-    refuse_unpaired,
     tasks_of,
     warn_of_no_label,
     warn_of_one_class,
 )
 from mtldsl.estimators.calibration import calibrators, log_odds, metric_of, out_of_fold, thresholds
+from mtldsl.estimators.estimator_inputs import refuse_unpaired
 from mtldsl.estimators.label_tables import (
     LabelTable,
     agreement,

@@ -396,7 +396,22 @@ class CrossValidated(MultiTaskEstimator):
             random = generator(self.random_state, type(self).__name__)
             folds = stratified_folds(self._fold_table(X, y, groups), number, True, None, random)
             return [(np.flatnonzero(folds != k), np.flatnonzero(folds == k)) for k in range(number)]
-        return list(check_cv(self.cv, y, classifier=False).split(X, y, groups))
+        try:
+            found = list(check_cv(self.cv, y, classifier=False).split(X, y, groups))
+            if not found:
+                raise ValueError("there is none in it")
+            n = _num_samples(X)
+            return [(_positions(train, n), _positions(test, n)) for train, test in found]
+        except MTLError:
+            raise
+        except (TypeError, ValueError) as error:
+            raise DataError(
+                f"cv={quoted(self.cv, 60)} makes no folds of these rows: {str(error).rstrip('.')}",
+                term=type(self).__name__,
+                argument="cv",
+                write_instead="write a number of folds, such as cv=5, or a list of (train, test) rows, "
+                "such as cv=list(GroupKFold(5).split(X, y, groups))",
+            ) from error
 
     def _fold_table(self, X, y, groups) -> np.ndarray:
         """(n, m) what folds are stratified by."""
@@ -447,6 +462,18 @@ class CrossValidated(MultiTaskEstimator):
             "rank_test_score": 1 + (mean[None] > mean[:, None]).sum(axis=1),
             **{f"split{k}_test_score": row for k, row in enumerate(scores)},
         }
+
+
+def _positions(rows, n: int) -> np.ndarray:
+    """The rows of one side of a fold, given by their positions or as a mask; ValueError for others, and for none."""
+    given = np.asarray(rows)
+    if given.dtype == bool and given.shape == (n,):
+        given = np.flatnonzero(given)
+    if given.ndim != 1 or not given.size or given.dtype.kind not in "iu":
+        raise ValueError(f"{quoted(rows, 40)} are not the positions of rows")
+    if not (given.min() >= -n and given.max() < n):
+        raise ValueError(f"the row {given.max() if given.max() >= n else given.min()} is not one of {n:,}")
+    return given
 
 
 def _strongest(tasks: Tasks) -> float:

@@ -15,17 +15,19 @@ from mtldsl.errors import DataError
 from mtldsl.estimators.base_estimator import (
     MultiTaskEstimator,
     check_one_class,
+    warn_of_no_label,
+    warn_of_one_class,
+    warn_of_one_task,
+)
+from mtldsl.estimators.classifier import models_probabilities
+from mtldsl.estimators.estimator_inputs import (
     checked_inputs,
     hold_columns,
     ids_of,
     matrix_of,
     objects_of,
     refuse_unpaired,
-    warn_of_no_label,
-    warn_of_one_class,
-    warn_of_one_task,
 )
-from mtldsl.estimators.classifier import models_probabilities
 from mtldsl.estimators.label_tables import agreement, hold_classes, share_right, undefined_score
 from mtldsl.estimators.regressor import r_squared_of_task
 from mtldsl.estimators.sample_weights import class_weights, of_rows

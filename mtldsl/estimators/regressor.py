@@ -10,7 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError
-from mtldsl.estimators.base_estimator import MultiTaskEstimator, refuse_unpaired, tasks_of, warn_of_no_label
+from mtldsl.estimators.base_estimator import MultiTaskEstimator, tasks_of, warn_of_no_label
+from mtldsl.estimators.estimator_inputs import refuse_unpaired
 from mtldsl.estimators.label_tables import hold_targets, keep_targets, undefined_score
 from mtldsl.estimators.sample_weights import of_labels
 from mtldsl.estimators.targets import numbers_of_targets

@@ -206,7 +206,7 @@ def _tasks_of(estimator, solution: Solution, X, y, groups) -> Tasks:
         return tasks.select([name for name in solution.task_names if name in tasks.task_names])
     table = _columns(estimator, y)[0][:, estimator._learned]
     inputs = estimator._inputs_of_solution(estimator._checked(X))
-    if hasattr(estimator, "kernels"):  # whose features are no columns of X
+    if hasattr(estimator, "kernels"):  # features of kernels are not columns of X
         names = None if estimator.kernels == "precomputed" else estimator._names()
     return Tasks.shared(inputs, table, feature_names=names, task_names=list(solution.task_names))
 

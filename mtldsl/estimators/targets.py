@@ -54,6 +54,8 @@ def columns_of(y) -> tuple[np.ndarray, tuple[str, ...] | None, bool]:
     frame = None if isinstance(y, np.ndarray) else as_frame(y)
     if frame is not None:
         flat = is_vector(y)
+        if not frame.columns:
+            raise DataError("y has no columns", argument="y", write_instead="give at least one task")
         for name, dtype in frame.schema.items():
             if dtype.is_temporal():
                 raise DataError(f"y: column {name!r} is {dtype}; {INSTEAD['times']}", argument="y")

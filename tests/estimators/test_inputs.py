@@ -16,8 +16,8 @@ from mtldsl.estimators import (
     MultiTaskClassifier,
     MultiTaskRegressor,
 )
-from mtldsl.estimators.base_estimator import InputError
 from mtldsl.estimators.baselines import BinaryRelevance
+from mtldsl.estimators.estimator_inputs import InputError
 from tests.estimators.cases import labels, regression, rows_of_tasks
 from tests.loops import for_each
 

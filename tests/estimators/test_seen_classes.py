@@ -133,7 +133,7 @@ def test_a_score_that_is_not_defined_says_so():
             assert np.isnan(fitted.score(X, y, **beside))
 
 
-def test_folds_without_a_score_warn_of_nothing_and_say_what_to_write():
+def test_folds_without_a_score_say_what_to_write():
     X, Y = labels()
     y = np.where(np.arange(len(X)) < 40, 1.0, Y[:, 0] + np.arange(len(X)))  # equal labels in the first fold
     with warnings.catch_warnings():

@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold
 
 import mtldsl as mtl
 from mtldsl import DataError, ModelError
@@ -30,6 +30,10 @@ XL, YL = labels()
 TX, Ty, IDS, WORDS = rows_of_tasks()
 FRAME = pd.DataFrame(TX, columns=list("abcd")).assign(school=IDS)
 SUM = "squared_loss(W, tasks) + lam * l21_norm(W)"
+
+
+def chosen(y=Y, **how):
+    return MultiTaskRegressorCV(values=[1.0], **how).fit(X, y)
 
 
 def with_one(values, value, row=3):
@@ -69,6 +73,20 @@ WRONG = {
     "y without columns": (lambda: MultiTaskRegressor().fit(X, Y[:, :0]), DataError, ["no columns"]),
     "three classes a column": (lambda: MultiTaskClassifier().fit(XL, YL + np.arange(80)[:, None] % 2), DataError, ["3 classes", "one estimator on this column"]),
     "labels of another shape scored": (lambda: MultiTaskClassifier().fit(XL, YL).score(XL, YL[:, :2]), DataError, ["(80, 2)", "(80, 3)"]),
+    "labels without a column": (lambda: MultiTaskRegressor().fit(X, pd.DataFrame(Y)[[]]), DataError, ["y has no columns", "at least one task"]),
+    "labels without a column, classes": (lambda: MultiTaskClassifier().fit(XL, pd.DataFrame(YL)[[]]), DataError, ["y has no columns", "give at least one task"]),
+    # folds and measures that scikit-learn refuses
+    "folds by groups that are not there": (lambda: chosen(cv=GroupKFold(2)), DataError, ["cv=GroupKFold", "'groups'", "list(GroupKFold(5).split(X, y, groups))"]),
+    "folds by classes of numbers": (lambda: chosen(cv=StratifiedKFold(2)), DataError, ["cv=StratifiedKFold", "continuous", "write a number of folds"]),
+    "folds that are text": (lambda: chosen(cv="3"), DataError, ["cv='3'", "write a number of folds"]),
+    "folds that are one flag": (lambda: chosen(cv=True), DataError, ["cv=True", "write a number of folds"]),
+    "no folds": (lambda: chosen(cv=[]), DataError, ["cv=[]", "write a number of folds"]),
+    "folds of other rows": (lambda: chosen(cv=[(range(20), range(990, 999))]), DataError, ["the row 998 is not one of", "write a number of folds"]),
+    "a fold without rows": (lambda: chosen(cv=[(range(20), [])]), DataError, ["[] are not the positions of rows"]),
+    "a measure of one column": (lambda: chosen(scoring="neg_max_error"), ModelError, ["(scoring='neg_max_error')", "Multioutput", "such as 'mse'"]),
+    "a measure that takes no gap": (lambda: chosen(with_one(Y, np.nan), scoring="neg_root_mean_squared_error"), ModelError, ["NaN", "such as 'mse'"]),
+    "a measure of one label": (lambda: MultiTaskClassifierCV(scoring="jaccard").fit(XL, YL), ModelError, ["(scoring='jaccard')", "such as 'f1'"]),
+    "several measures": (lambda: chosen(scoring=["r2"]), ModelError, ["(scoring=['r2'])", "the name of one measure"]),
     # models and their parameters
     "an unknown parameter": (lambda: MultiTaskRegressor(alpha=1.0).fit(X, Y), ModelError, ["no parameter 'alpha'", "its parameters: lam"]),
     "an unknown parameter, set": (lambda: MultiTaskRegressor().set_params(alpha=1.0), ModelError, ["Invalid parameter 'alpha'", "lam", "tol"]),

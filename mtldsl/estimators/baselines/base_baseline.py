@@ -9,7 +9,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mtldsl.errors import DataError, ModelError
-from mtldsl.estimators.base_estimator import checked_inputs, refuse_unpaired, warn_of_one_class
+from mtldsl.estimators.base_estimator import warn_of_one_class
+from mtldsl.estimators.estimator_inputs import checked_inputs, refuse_unpaired
 from mtldsl.estimators.label_tables import hold_classes, hold_targets, keep_targets, share_right
 from mtldsl.estimators.targets import binary_columns, require_y
 from mtldsl.utils.validation import as_float, quoted
