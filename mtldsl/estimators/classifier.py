@@ -37,7 +37,7 @@ from mtldsl.estimators.label_tables import (
 from mtldsl.estimators.model_argument import OWN, ModelSource, stated
 from mtldsl.estimators.positive_class import EVEN, warn_of_positives
 from mtldsl.estimators.sample_weights import class_weights, of_labels
-from mtldsl.estimators.targets import Labels, labels_of
+from mtldsl.estimators.targets import Labels, labels_of, name_of_vector
 from mtldsl.solution.predictors import probabilities
 from mtldsl.solution.solution import Solution
 
@@ -215,7 +215,8 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
         if not learned.size:
             return None
         if learned.size == signs.shape[1]:
-            return self._tasks(X, signs, weights, labels.names)
+            own = name_of_vector(y) if labels.kind == "binary" else labels.names
+            return self._tasks(X, signs, weights, own)
         names = None if labels.names is None else [labels.names[i] for i in learned]
         return self._tasks(X, signs[:, learned], None if weights is None else weights[:, learned], names)
 

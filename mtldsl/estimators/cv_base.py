@@ -25,7 +25,7 @@ from mtldsl.estimators.base_estimator import MultiTaskEstimator, OneTaskWarning
 from mtldsl.estimators.positive_class import OF_POSITIVES, PositiveClassWarning, warn_of_positives
 from mtldsl.estimators.regressor import MultiTaskRegressor
 from mtldsl.estimators.scorers import MeasureScorer, fold_scorer
-from mtldsl.estimators.targets import labels_of
+from mtldsl.estimators.targets import columns_of, labels_of, missing_in
 from mtldsl.estimators.unlike_units import warn_of_units
 from mtldsl.language.scalars import Parameter
 from mtldsl.problems.parallel_fits import Parts, in_parts
@@ -251,6 +251,7 @@ class CrossValidated(MultiTaskEstimator):
         parameter = parameter_of(problem, self._chosen, type(self).__name__)
         self.values_ = self._grid(problem, parameter, tasks)
         splits = self._splits(X, y, others.get("groups"))
+        self._refuse_lost_tasks(X, y, others.get("groups"), splits)
         run = delayed(of_fold)
         plain, scoring = self._one(), self._scorer(y)
         given = (self._chosen, self.values_, scoring, X, y, sample_weight, others)
@@ -412,6 +413,25 @@ class CrossValidated(MultiTaskEstimator):
                 write_instead="write a number of folds, such as cv=5, or a list of (train, test) rows, "
                 "such as cv=list(GroupKFold(5).split(X, y, groups))",
             ) from error
+
+    def _refuse_lost_tasks(self, X, y, groups, splits) -> None:
+        """DataError where rows of a task are held out of which none is left to learn from, and nothing else would answer for it."""
+        if not hasattr(self, "task_of") or getattr(self, "unseen", "mean") == "mean":
+            return
+        ids = self.task_of(X, groups=groups).tolist()
+        numbers = {name: k for k, name in enumerate(dict.fromkeys(ids))}
+        task = np.array([numbers[name] for name in ids])
+        there = ~missing_in(columns_of(y)[0]).all(axis=1)
+        for k, (train, test) in enumerate(splits):
+            left = np.bincount(task[train][there[train]], minlength=len(numbers)) > 0
+            lost = test[~left[task[test]]]
+            if lost.size:
+                raise DataError(
+                    f"no row with a label of the task {ids[lost[0]]!r} is left to learn from where fold {k} is held out",
+                    term=type(self).__name__,
+                    argument="cv",
+                    write_instead="leave out tasks of one row, or write unseen='mean', which predicts by the mean of all tasks' weights",
+                )
 
     def _fold_table(self, X, y, groups) -> np.ndarray:
         """(n, m) what folds are stratified by."""

@@ -14,7 +14,7 @@ from mtldsl.estimators.base_estimator import MultiTaskEstimator, tasks_of, warn_
 from mtldsl.estimators.estimator_inputs import refuse_unpaired
 from mtldsl.estimators.label_tables import hold_targets, keep_targets, undefined_score
 from mtldsl.estimators.sample_weights import of_labels
-from mtldsl.estimators.targets import numbers_of_targets
+from mtldsl.estimators.targets import name_of_vector, numbers_of_targets
 from mtldsl.solution.predictors import decided
 from mtldsl.solution.score import r_squared
 from mtldsl.solution.solution import Solution
@@ -101,7 +101,7 @@ class MultiTaskRegressor(MultiOutputMixin, RegressorMixin, MultiTaskEstimator):
             has = np.any(there, axis=0)
         self._learned, self._n_targets = np.flatnonzero(has), len(has)
         if has.all():
-            return tasks_of(X, targets.Y, weights, self._names(), targets.names)
+            return tasks_of(X, targets.Y, weights, self._names(), targets.names or name_of_vector(y))
         if not has.any():
             raise DataError("no task has a label of weight above zero", argument="y")
         names = targets.names or range(len(has))

@@ -28,6 +28,7 @@ __all__ = [
     "is_vector",
     "labels_of",
     "missing_in",
+    "name_of_vector",
     "numbers_of_targets",
     "require_y",
     "vector_of",
@@ -197,6 +198,12 @@ def _class_in(y) -> str | None:
         if kept and all(isinstance(each, str) for each in kept) and not kept[0].strip("+-")[:1].isdigit():
             return kept[0]
     return None
+
+
+def name_of_vector(y) -> tuple[str] | None:
+    """The name of a pandas or polars Series, which is that of its one task; None of others, and of one without a name."""
+    name = getattr(y, "name", None)
+    return (name,) if isinstance(name, str) and name and as_frame(y) is not None and is_vector(y) else None
 
 
 def vector_of(y):

@@ -290,3 +290,16 @@ def test_columns_in_another_order_are_told_how_to_be_taken():
             fitted.predict(wrong)
     with pytest.raises(InputError, match=r"missing:\n- c1\n$"):
         fitted.predict(rows[["c0"]])
+
+
+@for_each(
+    "series",
+    [pd.Series(YR[:, 0], name="pain"), pl.Series("pain", YR[:, 0]), pd.Series(Y[:, 0] > 0, name="pain")],
+)
+def test_the_name_of_a_series_is_that_of_its_task(series):
+    rows, classes = (X, True) if len(series) == len(X) and series.dtype == bool else (XR, False)
+    fitted = (MultiTaskClassifier() if classes else MultiTaskRegressor()).fit(rows, series)
+    assert fitted.frame().columns.tolist() == ["pain"] and fitted.predict(rows).shape == (len(rows),)
+    assert not hasattr(fitted, "target_names_")  # a vector of another name is one all the same
+    unnamed = MultiTaskRegressor().fit(XR, YR[:, 0])
+    assert unnamed.frame().columns.tolist() == ["task0"]

@@ -14,7 +14,9 @@ import mtldsl as mtl
 from mtldsl import DataError, ModelError
 from mtldsl.estimators import (
     GroupedMultiTaskClassifier,
+    GroupedMultiTaskClassifierCV,
     GroupedMultiTaskRegressor,
+    GroupedMultiTaskRegressorCV,
     KernelMultiTaskClassifier,
     LabelGraphClassifier,
     MultiTaskClassifier,
@@ -75,6 +77,8 @@ WRONG = {
     "labels of another shape scored": (lambda: MultiTaskClassifier().fit(XL, YL).score(XL, YL[:, :2]), DataError, ["(80, 2)", "(80, 3)"]),
     "labels without a column": (lambda: MultiTaskRegressor().fit(X, pd.DataFrame(Y)[[]]), DataError, ["y has no columns", "at least one task"]),
     "labels without a column, classes": (lambda: MultiTaskClassifier().fit(XL, pd.DataFrame(YL)[[]]), DataError, ["y has no columns", "give at least one task"]),
+    "a task of one row, in folds": (lambda: GroupedMultiTaskRegressorCV(values=[1.0]).fit(TX, Ty, groups=np.where(np.arange(len(TX)) == 7, "solo", IDS)), DataError, ["of the task 'solo' is left to learn from", "unseen='mean'"]),
+    "a task of one row, in folds, classes": (lambda: GroupedMultiTaskClassifierCV(values=[1.0]).fit(TX, WORDS, groups=np.where(np.arange(len(TX)) == 7, "solo", IDS)), DataError, ["of the task 'solo' is left to learn from", "unseen='mean'"]),
     # folds and measures that scikit-learn refuses
     "folds by groups that are not there": (lambda: chosen(cv=GroupKFold(2)), DataError, ["cv=GroupKFold", "'groups'", "list(GroupKFold(5).split(X, y, groups))"]),
     "folds by classes of numbers": (lambda: chosen(cv=StratifiedKFold(2)), DataError, ["cv=StratifiedKFold", "continuous", "write a number of folds"]),
