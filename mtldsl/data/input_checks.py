@@ -27,6 +27,7 @@ __all__ = [
     "labels_of",
     "numbered",
     "refuse_shuffled",
+    "refuse_turned",
     "require_finite",
     "require_visible",
     "unlike",
@@ -69,7 +70,7 @@ def require_finite(X, names, what: str) -> None:
     if first is None:
         return
     row, column, value = first
-    where = f"{what}: {value} in row {row}, {names[column] if names else f'column {column}'}"
+    where = f"{what}: {value} in row {row}, column {repr(names[column]) if names else column}"
     if np.isfinite(value):
         raise DataError(
             f"{where}; products of such numbers are not in float64, so inputs are at most {MAX_MAGNITUDE:g} - rescale or standardise the "
@@ -362,6 +363,21 @@ def refuse_shuffled(X, Y, what: str) -> None:
         raise DataError(
             f"X and {what} have {held}, and rows are matched by position: "
             f"write {what}.loc[X.index], or reset_index(drop=True) where the positions are right"
+        )
+
+
+def refuse_turned(Y, weights, what: str) -> None:
+    """DataError where tables of labels and of their weights name the same columns in another order: they are matched by position."""
+    tables = [None if table is None else as_frame(table) for table in (Y, weights)]
+    if any(table is None or len(table.columns) < 2 for table in tables):
+        return
+    labels, given = (list(map(str, table.columns)) for table in tables if table is not None)
+    name = elsewhere(given, labels)
+    if name is not None:
+        raise DataError(
+            f"{what}: column {name!r} is number {given.index(name)}, and number {labels.index(name)} of the labels; columns are matched by "
+            f"position",
+            write_instead=f"write {what}[list(y.columns)]",
         )
 
 

@@ -133,6 +133,17 @@ class ModelParameters(BaseEstimator):
         )
         return f"did you mean {near[0]!r}? " if near else ""
 
+    def _with_parameter(self, name: str) -> str:
+        """The statement of `loss` and `penalty` with an argument that the loss has, and a semicolon; "" where it has none of that name."""
+        if getattr(self, "model", None) is not None or not isinstance(getattr(self, "loss", None), str):
+            return ""
+        arguments = {one.name for one in getattr(REGISTRY.get(self.loss), "typed_fields", list)()}
+        if name not in arguments:
+            return ""
+        call = f"{self.loss}(W, tasks, {name}={self._parameters[name]!r})"
+        typed = str(self._stated_model()).replace(f"{self.loss}(W, tasks)", call, 1)
+        return f"write model={typed!r}; "
+
     def __getattr__(self, name: str):
         given = self.__dict__.get("_parameters", {})
         if name in given:
@@ -198,7 +209,7 @@ class ModelParameters(BaseEstimator):
             raise ModelError(
                 f"the model has no parameter {strange[0]!r}",
                 term=f"{type(self).__name__}(model={quoted(self._stated_model(), 60)}, {strange[0]}={quoted(given[strange[0]])})",
-                write_instead=f"{self._meant(strange[0])}its parameters: {known}",
+                write_instead=f"{self._with_parameter(strange[0]) or self._meant(strange[0])}its parameters: {known}",
             )
         values = {**model.defaults, **given}
         missing = [name for name in model.parameters if values.get(name) is None]

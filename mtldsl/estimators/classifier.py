@@ -74,8 +74,9 @@ def models_probabilities(self) -> bool:
             return False
     if words is None or any(hasattr(REGISTRY.get(word), "probability") for word in words):
         return True
+    losses = sorted(words & set(REGISTRY))
     raise AttributeError(
-        f"{type(self).__name__} has no predict_proba here: {' and '.join(sorted(words & set(REGISTRY)))} model no "
+        f"{type(self).__name__} has no predict_proba here: {' and '.join(losses)} {'models' if len(losses) == 1 else 'model'} no "
         "probabilities; write logistic_loss in the model, or calibration='sigmoid', or call decision_function"
     )
 

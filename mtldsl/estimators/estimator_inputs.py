@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from mtldsl.data.input_checks import as_rows, labels_of, refuse_shuffled, unlike
+from mtldsl.data.input_checks import as_rows, labels_of, refuse_shuffled, refuse_turned, unlike
 from mtldsl.errors import DataError
 from mtldsl.utils.arrays import refuse_duplicate_columns
 
@@ -101,6 +101,7 @@ def matrix_of(X, *, empty: bool):
 
 def refuse_unpaired(X, **beside) -> None:
     """DataError where X and what stands beside it have other lengths, or are pandas tables of the same rows in another order."""
+    refuse_turned(beside.get("y"), beside.get("sample_weight"), "sample_weight")
     for what, table in beside.items():
         if table is None:
             continue

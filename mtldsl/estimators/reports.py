@@ -202,6 +202,12 @@ def _tasks_of(estimator, solution: Solution, X, y, groups) -> Tasks:
         rows, ids = estimator._rows(X, groups, fitting=False)
         labels = _columns(estimator, y)[0][:, 0]
         there = ~np.isnan(labels) & np.isin(ids, estimator.tasks_)
+        if not there.any():
+            raise DataError(
+                "no row here has a label and a task that was learned",
+                term=f"report of {type(estimator).__name__}",
+                write_instead=f"give rows of tasks such as {estimator.tasks_.tolist()[0]!r}",
+            )
         tasks = Tasks.grouped(rows[there], labels[there], ids[there], feature_names=names)
         return tasks.select([name for name in solution.task_names if name in tasks.task_names])
     table = _columns(estimator, y)[0][:, estimator._learned]

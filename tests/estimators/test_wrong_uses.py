@@ -31,6 +31,7 @@ X, Y = regression()
 XL, YL = labels()
 TX, Ty, IDS, WORDS = rows_of_tasks()
 FRAME = pd.DataFrame(TX, columns=list("abcd")).assign(school=IDS)
+LABELS = pd.DataFrame(Y[:, :3], columns=["y0", "y1", "y2"])
 SUM = "squared_loss(W, tasks) + lam * l21_norm(W)"
 
 
@@ -92,6 +93,11 @@ WRONG = {
     "a measure of one label": (lambda: MultiTaskClassifierCV(scoring="jaccard").fit(XL, YL), ModelError, ["(scoring='jaccard')", "such as 'f1'"]),
     "several measures": (lambda: chosen(scoring=["r2"]), ModelError, ["(scoring=['r2'])", "the name of one measure"]),
     # models and their parameters
+    "a parameter of the loss": (lambda: MultiTaskRegressor(loss="huber_loss", delta=2.0).fit(X, Y), ModelError, ["no parameter 'delta'; write model='huber_loss(W, tasks, delta=2.0) + lam * l21_norm(W)'; its parameters: lam"]),
+    "a report of other tasks": (lambda: GroupedMultiTaskRegressor(unseen="mean").fit(TX, Ty, groups=IDS).report("never.html", TX, Ty, groups=np.full(len(TX), "new")), DataError, ["no row here has a label and a task that was learned", "rows of tasks such as 'task "]),
+    "weights in another order": (lambda: MultiTaskRegressor().fit(X, LABELS, sample_weight=LABELS[LABELS.columns[::-1]].abs() + 1), DataError, ["sample_weight: column 'y2' is number 0, and number 2 of the labels", "write sample_weight[list(y.columns)]"]),
+    "weights in another order, of tasks": (lambda: mtl.Tasks.shared(X, LABELS, sample_weights=LABELS[LABELS.columns[::-1]].abs() + 1), DataError, ["sample_weights: column 'y2' is number 0"]),
+    "weights in another order, scored": (lambda: MultiTaskRegressor().fit(X, LABELS).score(X, LABELS, sample_weight=LABELS[LABELS.columns[::-1]].abs() + 1), DataError, ["sample_weight: column 'y2' is number 0"]),
     "an unknown parameter": (lambda: MultiTaskRegressor(alpha=1.0).fit(X, Y), ModelError, ["no parameter 'alpha'", "its parameters: lam"]),
     "an unknown parameter, set": (lambda: MultiTaskRegressor().set_params(alpha=1.0), ModelError, ["Invalid parameter 'alpha'", "lam", "tol"]),
     "a misspelt argument": (lambda: MultiTaskRegressor(penality="l1_norm"), ModelError, ["(penality='l1_norm')", "did you mean 'penalty'"]),
