@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from mtldsl.data.derived import changed
 from mtldsl.data.tasks import Tasks
-from mtldsl.errors import DataError
+from mtldsl.errors import DataError, ModelError
+from mtldsl.estimators.base_estimator import MultiTaskEstimator
 from mtldsl.estimators.calibration import metric_of
 from mtldsl.estimators.label_tables import hold_targets, signs_of
 from mtldsl.estimators.positive_class import positives
@@ -23,6 +24,7 @@ from mtldsl.solution.headline_sections import Facts, several
 from mtldsl.solution.measures import name_of, named_measure
 from mtldsl.solution.score_sections import feature_sizes
 from mtldsl.solution.solution import Solution
+from mtldsl.utils.validation import quoted
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -43,7 +45,8 @@ SETTINGS = ReportSettings()
 def report(estimator, file, X, y, *, groups=None, **options) -> Path:
     """Write one HTML page on a fitted estimator, scored on these rows, which it was not fitted on; return its path.
 
-    estimator : fitted; or a Pipeline whose last step is one, which is given the raw rows, and whose names of features are shown
+    estimator : fitted; or a Pipeline whose last step is one, which is given the raw rows, and whose names of features are shown; or a
+                fitted search over either, such as GridSearchCV, of which its best is shown
     file      : where to write
     X, y      : rows as `fit` takes them, raw
     groups    : the tasks of the rows, where `fit` was given groups
@@ -168,17 +171,30 @@ def _score_chosen_by(last) -> tuple[str, float]:
 
 
 def _last_step(estimator, X) -> tuple[Any, Any, Any]:
-    """(the fitted estimator, what it is given of X, the names of its features where a pipeline has made them)."""
+    """(the fitted estimator, what it is given of X, the names of its features where a pipeline has made them); of a search its best.
+
+    ModelError for an estimator that is not one of these, such as one that changes y.
+    """
+    if hasattr(estimator, "best_estimator_"):
+        return _last_step(estimator.best_estimator_, X)
     if not isinstance(estimator, Pipeline):
+        if not isinstance(estimator, MultiTaskEstimator):
+            raise ModelError(
+                "is neither an estimator with a solution, nor a pipeline that ends in one, nor a search over them that was fitted "
+                "with refit",
+                term=quoted(estimator, 60),
+                write_instead="give the fitted estimator inside of it, such as model.regressor_",
+            )
         return estimator, X, None
     before, last = estimator[:-1], estimator[-1]
     if not len(before):
-        return last, X, None
+        return _last_step(last, X)
     try:
         names = before.get_feature_names_out()
     except (AttributeError, ValueError):  # a step that does not know the names of what it makes
         names = None
-    return last, None if X is None else before.transform(X), names
+    last, rows, own = _last_step(last, None if X is None else before.transform(X))
+    return last, rows, names if own is None else own
 
 
 def _names(solution: Solution, made) -> tuple[str, ...]:
