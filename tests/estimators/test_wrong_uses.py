@@ -91,6 +91,7 @@ WRONG = {
     "a measure of one column": (lambda: chosen(scoring="neg_max_error"), ModelError, ["(scoring='neg_max_error')", "Multioutput", "such as 'mse'"]),
     "a measure that takes no gap": (lambda: chosen(with_one(Y, np.nan), scoring="neg_root_mean_squared_error"), ModelError, ["NaN", "such as 'mse'"]),
     "a measure of one label": (lambda: MultiTaskClassifierCV(scoring="jaccard").fit(XL, YL), ModelError, ["(scoring='jaccard')", "such as 'f1'"]),
+    "a short name of their measure": (lambda: chosen(scoring="MAPE"), ModelError, ["write 'neg_mean_absolute_percentage_error'"]),
     "several measures": (lambda: chosen(scoring=["r2"]), ModelError, ["(scoring=['r2'])", "the name of one measure"]),
     # models and their parameters
     "a parameter of the loss": (lambda: MultiTaskRegressor(loss="huber_loss", delta=2.0).fit(X, Y), ModelError, ["no parameter 'delta'; write model='huber_loss(W, tasks, delta=2.0) + lam * l21_norm(W)'; its parameters: lam"]),

@@ -262,7 +262,7 @@ def rows_of(path, delimiter, header, decimal="."):
     return names, rows, np.array(lines)
 
 
-#: how files begin that are no text -> what they are, what there is to do
+#: first bytes of files of other formats -> what they are, what there is to do
 _OTHER_FORMATS = {
     b"\x1f\x8b": ("is packed by gzip", "unpack it first"),
     b"PK\x03\x04": ("is a zip archive or a spreadsheet", "unpack it, or save the sheet as CSV in UTF-8"),
