@@ -27,6 +27,7 @@ __all__ = [
     "labels_of",
     "numbered",
     "refuse_shuffled",
+    "refuse_text_of_missing",
     "refuse_turned",
     "require_finite",
     "require_visible",
@@ -170,6 +171,7 @@ def labels_of(task_ids, n: int, what: str = "task_ids") -> tuple[list, np.ndarra
                         write_instead="write ids that are numbers or text",
                     ) from None
         names = list(order)
+        refuse_text_of_missing(names, what)
     return names, np.repeat(of_head, np.diff(np.append(starts, n)))
 
 
@@ -213,6 +215,20 @@ def _differ(ids) -> np.ndarray:
         return np.asarray(ids[1:] != ids[:-1], dtype=bool)
     except (TypeError, ValueError, ArithmeticError):
         return np.ones(max(len(ids) - 1, 0), dtype=bool)
+
+
+#: text that numpy and pandas' astype(str) make of what is missing
+_TEXT_OF_MISSING = frozenset(("nan", "<NA>", "NaT"))
+
+
+def refuse_text_of_missing(values, what: str) -> None:
+    """DataError where one of the distinct values is such a text: it would be a class, or a task, of its own."""
+    found = next((each for each in values if isinstance(each, str) and each in _TEXT_OF_MISSING), None)
+    if found is not None:
+        raise DataError(
+            f"{what} holds the text {str(found)!r}, which numpy and astype(str) make of a missing value",
+            write_instead="keep None in its place, as np.array(..., dtype=object) does, or call it by another name",
+        )
 
 
 def _refuse_missing(task, row, what):

@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 
-from mtldsl.data.input_checks import as_targets
+from mtldsl.data.input_checks import as_targets, refuse_text_of_missing
 from mtldsl.errors import DataError
 from mtldsl.utils.arrays import as_array, as_frame, refuse_duplicate_columns, require_sound
 from mtldsl.utils.validation import INSTEAD, is_missing, quoted
@@ -407,7 +407,10 @@ def classes_in(column, missing) -> np.ndarray:
             check_classification_targets(kept)
         except (TypeError, ValueError) as error:  # real numbers, bytes
             raise DataError(str(error), argument="y") from None
-    return np.unique(kept)
+    found = np.unique(kept)
+    if found.dtype.kind in "UT":
+        refuse_text_of_missing(found.tolist(), "y")
+    return found
 
 
 #: the types of labels that stay what they are, where all of a column are of one
