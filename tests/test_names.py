@@ -24,6 +24,8 @@ def test_rules_of_names():
     assert is_numbered(["x0", "x1"]) and is_numbered(["0", "1"]) and not is_numbered(["x1", "x0"])
     assert elsewhere(["b", "c"], ["a", "b"]) == "b"
     assert elsewhere(["a", "c"], ["a", "b"]) is None and elsewhere(["x0", "x1"], ["x1", "x0"]) is None
+    assert elsewhere(["x1", "x0"], ["x0", "x1"]) == "x1" and elsewhere(["a", "b"], ["0", "1"]) is None
+    assert "X[['0', '1']]" in unlike(["0", "1"], ["1", "0"]) and unlike(["0", "1"], ["a", "b"]) is None
     assert unlike(["a", "b"], ["a", "b"]) is None and unlike(["a", "b"], None) is None
     assert unlike(["a", "b"], ["a", "z"]) == "'b' is missing, and 'z' was not learned on"
     assert "X[['a', 'b']]" in unlike(["a", "b"], ["b", "a"])

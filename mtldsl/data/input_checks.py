@@ -27,6 +27,8 @@ __all__ = [
     "labels_of",
     "number_columns",
     "refuse_shuffled",
+    "refuse_text_of_missing",
+    "refuse_turned",
     "require_finite",
     "require_visible",
     "unlike",
@@ -69,7 +71,7 @@ def require_finite(X, names, what: str) -> None:
     if first is None:
         return
     row, column, value = first
-    where = f"{what}: {value} in row {row}, {names[column] if names else f'column {column}'}"
+    where = f"{what}: {value} in row {row}, column {repr(names[column]) if names else column}"
     if np.isfinite(value):
         raise DataError(
             f"{where}; products of such numbers are not in float64, so inputs are at most {MAX_MAGNITUDE:g} - rescale or standardise the "
@@ -169,6 +171,7 @@ def labels_of(task_ids, n: int, what: str = "task_ids") -> tuple[list, np.ndarra
                         write_instead="write ids that are numbers or text",
                     ) from None
         names = list(order)
+        refuse_text_of_missing(names, what)
     return names, np.repeat(of_head, np.diff(np.append(starts, n)))
 
 
@@ -212,6 +215,20 @@ def _differ(ids) -> np.ndarray:
         return np.asarray(ids[1:] != ids[:-1], dtype=bool)
     except (TypeError, ValueError, ArithmeticError):
         return np.ones(max(len(ids) - 1, 0), dtype=bool)
+
+
+#: text that numpy and pandas' astype(str) make of what is missing
+_TEXT_OF_MISSING = frozenset(("nan", "<NA>", "NaT"))
+
+
+def refuse_text_of_missing(values, what: str) -> None:
+    """DataError where one of the distinct values is such a text: it would be a class, or a task, of its own."""
+    found = next((each for each in values if isinstance(each, str) and each in _TEXT_OF_MISSING), None)
+    if found is not None:
+        raise DataError(
+            f"{what} holds the text {str(found)!r}, which numpy and astype(str) make of a missing value",
+            write_instead="keep None in its place, as np.array(..., dtype=object) does, or call it by another name",
+        )
 
 
 def _refuse_missing(task, row, what):
@@ -365,6 +382,21 @@ def refuse_shuffled(X, Y, what: str) -> None:
         )
 
 
+def refuse_turned(Y, weights, what: str) -> None:
+    """DataError where tables of labels and of their weights name the same columns in another order: they are matched by position."""
+    tables = [None if table is None else as_frame(table) for table in (Y, weights)]
+    if any(table is None or len(table.columns) < 2 for table in tables):
+        return
+    labels, given = (list(map(str, table.columns)) for table in tables if table is not None)
+    name = elsewhere(given, labels)
+    if name is not None:
+        raise DataError(
+            f"{what}: column {name!r} is number {given.index(name)}, and number {labels.index(name)} of the labels; columns are matched by "
+            f"position",
+            write_instead=f"write {what}[list(y.columns)]",
+        )
+
+
 def _is_default(index) -> bool:
     """Tell whether it is 0, 1, ..., as of a table that was given none."""
     return np.array_equal(np.asarray(index), np.arange(len(index)))
@@ -414,16 +446,30 @@ def number_columns(prefix: str, count: int) -> list[str]:
 
 
 def elsewhere(names: Sequence[str], others: Sequence[str]) -> str | None:
-    """The first name that `others` hold at another position, which can only be a mistake; None where there is none."""
-    if is_numbered(names) or is_numbered(others):
+    """The first name that `others` hold at another position, which can only be a mistake; None where there is none.
+
+    Names that are positions are those of columns without any, and say nothing of others.
+
+    >>> elsewhere(("0", "2", "1"), ("0", "1", "2")), elsewhere(("0", "1"), ("1", "0"))
+    ('2', None)
+    """
+    if is_numbered(names):
         return None
     position = {name: k for k, name in enumerate(others)}
     return next((name for k, name in enumerate(names) if position.get(name, k) != k), None)
 
 
 def unlike(learned: Sequence[str], given: Sequence[str] | None) -> str | None:
-    """Return what is wrong with the columns given, in one clause; None where they are those learned on."""
-    if given is None or tuple(given) == tuple(learned) or is_numbered(learned) or is_numbered(given):
+    """Return what is wrong with the columns given, in one clause; None where they are those learned on.
+
+    Columns without names are called by their positions, and fit any names; so do any names where these were learned, in their order.
+
+    >>> unlike(("0", "1"), ("1", "0")), unlike(("0", "1"), ("age", "iron"))
+    ("they must be those learned on, in that order: write X[['0', '1']]", None)
+    """
+    if given is None or tuple(given) == tuple(learned):
+        return None
+    if (is_numbered(learned) or is_numbered(given)) and elsewhere(given, learned) is None:
         return None
     missing = [name for name in learned if name not in given]
     unknown = [name for name in given if name not in learned]

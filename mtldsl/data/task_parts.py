@@ -14,6 +14,7 @@ from mtldsl.data.input_checks import (
     as_weights,
     labels_of,
     refuse_shuffled,
+    refuse_turned,
     require_visible,
 )
 from mtldsl.data.row_storage import stack
@@ -27,6 +28,7 @@ def of_table(X, Y, sample_weights, task_names, feature_names) -> dict:
     """`Tasks.shared`."""
     refuse_shuffled(X, Y, "Y")
     refuse_shuffled(X, sample_weights, "sample_weights")
+    refuse_turned(Y, sample_weights, "sample_weights")
     X, x_names = as_design(X, "X")
     require_visible(X, x_names, "X")
     Y, y_names = as_targets(Y, "Y", columns=True)

@@ -36,6 +36,7 @@ STYLE = """
 .mtldsl-panel .verdict.wrong{background:#b42318}
 .mtldsl-panel .scroll{overflow-x:auto;margin:.5rem 0}
 .mtldsl-panel .hint{display:none;font-size:12px;margin:.5rem 0 -.3rem;opacity:.85}
+@media screen{.mtldsl-panel .hint.widest{display:block}}
 @media screen and (max-width:62rem){.mtldsl-panel .hint.wide{display:block}}
 @media screen and (max-width:34rem){.mtldsl-panel .hint{display:block}}
 @media screen and (max-width:48rem){.mtldsl-panel td:not(.number){overflow-wrap:anywhere;min-width:9rem}.mtldsl-panel td:first-child{min-width:6.5rem}.mtldsl-panel .formula tr,.mtldsl-panel .formula th,.mtldsl-panel .formula td{display:block}.mtldsl-panel .formula td{padding-left:1rem}}
@@ -73,11 +74,13 @@ class HtmlSettings:
 
     phone_characters   : of a table, on a phone
     tablet_characters  : of a table, on a tablet
+    desk_characters    : of a table, in the 62 rem of a page on any wider screen
     wrapped_characters : of a column of words, which are broken beyond
     """
 
     phone_characters: int = 46
     tablet_characters: int = 96
+    desk_characters: int = 132
     wrapped_characters: int = 14
 
 
@@ -133,14 +136,21 @@ def _table(table: Table) -> str:
 
 
 def _hint(table: Table, columns, numbers: Sequence[bool]) -> str:
-    """A line above a table that a narrow screen does not show whole."""
+    """A line above a table that a narrow screen does not show whole, or no screen."""
     width = 0
     for name, column, number in zip(table.head, columns, numbers, strict=True):
         longest = max(map(len, (name, *column)))
         width += 2 + (longest if number else min(longest, SETTINGS.wrapped_characters))
     if width <= SETTINGS.phone_characters:
         return ""
-    return f'<p class="hint{" wide" if width > SETTINGS.tablet_characters else ""}">This table scrolls sideways →</p>'
+    kind = (
+        ""
+        if width <= SETTINGS.tablet_characters
+        else " wide"
+        if width <= SETTINGS.desk_characters
+        else " widest"
+    )
+    return f'<p class="hint{kind}">This table scrolls sideways →</p>'
 
 
 def _formula(formula: Formula) -> str:

@@ -10,14 +10,15 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
+from sklearn.utils.validation import check_is_fitted
 
 from mtldsl.atoms.matrix_function import REGISTRY
-from mtldsl.data.input_checks import as_rows, labels_of, refuse_shuffled
+from mtldsl.data.input_checks import is_numbered
 from mtldsl.data.labels import OneClassWarning, listed_tasks
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError, MTLError, SolverError
+from mtldsl.estimators.estimator_inputs import checked_inputs, refuse_unpaired
 from mtldsl.estimators.model_argument import ModelSource, read_model_argument
 from mtldsl.estimators.penalties import no_penalty, statement_of
 from mtldsl.estimators.targets import require_y
@@ -26,21 +27,13 @@ from mtldsl.problems.problem import Problem
 from mtldsl.solution.solution import Solution
 from mtldsl.solvers.routes import get_solver
 from mtldsl.solvers.run import checked_jobs, checked_limits
-from mtldsl.utils.arrays import refuse_duplicate_columns
 from mtldsl.utils.validation import MAX_MAGNITUDE, as_flag, quoted
 
 __all__ = [
-    "InputError",
     "ModelParameters",
     "MultiTaskEstimator",
     "OneTaskWarning",
     "check_one_class",
-    "checked_inputs",
-    "hold_columns",
-    "ids_of",
-    "matrix_of",
-    "objects_of",
-    "refuse_unpaired",
     "warn_of_no_label",
     "warn_of_one_class",
     "warn_of_one_task",
@@ -48,7 +41,7 @@ __all__ = [
 
 
 # --------------------------------------------------------------------------------------------------------------
-# X, y and what stands beside them, as scikit-learn's users hand them over: read by the same functions as `Tasks` reads its own.
+# A model as a hyperparameter, and its own parameters as further ones.
 
 
 #: Parameters of scikit-learn's estimators -> those that do the same here, the first that the estimator has.
@@ -56,80 +49,6 @@ SYNONYMS = {
     "alpha": ("lam", "values"), "alphas": ("values", "lam"), "lambda_": ("lam", "values"), "lambdas": ("values", "lam"), "lams": ("values", "lam"),
     "C": ("lam", "values"), "Cs": ("values", "lam"), "n_alphas": ("n_values",), "n_lambdas": ("n_values",),
 }  # fmt: skip
-
-
-class InputError(DataError, TypeError):
-    """Inputs other than a matrix of numbers: a ValueError, as every DataError, and the TypeError that scikit-learn raises of some."""
-
-
-def checked_inputs(estimator, X, *, reset: bool):
-    """X (n, d) as floats, dense or CSR; names and number of features are kept by `reset`, and held to without it. InputError."""
-    rows = matrix_of(X, empty=not reset)
-    hold_columns(estimator, X.to_frame() if hasattr(X, "to_frame") else X, reset=reset)
-    return rows
-
-
-def hold_columns(estimator, X, *, reset: bool) -> None:
-    """Names and number of the columns of X: kept, or held against those that were; in scikit-learn's words."""
-    try:
-        refuse_duplicate_columns(X, "X")
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
-    except (TypeError, ValueError) as error:
-        raise error if isinstance(error, DataError) else InputError(str(error), argument="X") from None
-
-
-def matrix_of(X, *, empty: bool):
-    """X (n, d) as floats, dense or CSR: what `Tasks.shared` makes of it. InputError; also for no rows, unless it may be `empty`."""
-    try:
-        rows, _, _ = as_rows(X, "X")
-    except DataError as error:
-        raise error.as_kind(InputError) from None
-    if not rows.shape[0] and not empty:
-        raise InputError("X has no rows: there is nothing to learn from", argument="X")
-    return rows if rows.dtype == np.float64 else rows.astype(np.float64)
-
-
-def refuse_unpaired(X, **beside) -> None:
-    """DataError where X and what stands beside it have other lengths, or are pandas tables of the same rows in another order."""
-    for what, table in beside.items():
-        if table is None:
-            continue
-        refuse_shuffled(X, table, what)
-        lengths = [_length(X), _length(table)]
-        if None not in lengths and lengths[0] != lengths[1]:
-            raise DataError(
-                f"Found input variables with inconsistent numbers of samples: {lengths}: X has {lengths[0]} rows, {what} has {lengths[1]}",
-                argument=what,
-                write_instead="give one a row",
-            )
-
-
-def _length(table) -> int | None:
-    """The number of rows; None where there are none to count, as of one number for all rows."""
-    if not hasattr(table, "shape") and not isinstance(table, list | tuple) and hasattr(table, "__array__"):
-        table = np.asarray(table)
-    shape = getattr(table, "shape", None)
-    if shape is not None:
-        return int(shape[0]) if len(shape) else None
-    return len(table) if isinstance(table, list | tuple) else None
-
-
-def ids_of(ids, n: int) -> np.ndarray:
-    """(n,) the task of every row, as `Tasks.grouped` tells tasks apart. DataError where one is missing."""
-    names, index = labels_of(ids, n, "groups")
-    plain = {type(each) for each in names} in ({str}, {int}, {float}, {bool})
-    return (np.array(names) if plain else objects_of(names))[index]
-
-
-def objects_of(values) -> np.ndarray:
-    """Lists, or lists of lists, as an array of what stands in them: numpy makes text of numbers beside text."""
-    if len(values) and isinstance(values[0], list | tuple | np.ndarray):
-        return np.array([list(row) for row in values], dtype=object)
-    return np.fromiter(values, dtype=object, count=len(values))
-
-
-# --------------------------------------------------------------------------------------------------------------
-# A model as a hyperparameter, and its own parameters as further ones.
 
 
 @dataclass(frozen=True)
@@ -214,6 +133,17 @@ class ModelParameters(BaseEstimator):
         )
         return f"did you mean {near[0]!r}? " if near else ""
 
+    def _with_parameter(self, name: str) -> str:
+        """The statement of `loss` and `penalty` with an argument that the loss has, and a semicolon; "" where it has none of that name."""
+        if getattr(self, "model", None) is not None or not isinstance(getattr(self, "loss", None), str):
+            return ""
+        arguments = {one.name for one in getattr(REGISTRY.get(self.loss), "typed_fields", list)()}
+        if name not in arguments:
+            return ""
+        call = f"{self.loss}(W, tasks, {name}={self._parameters[name]!r})"
+        typed = str(self._stated_model()).replace(f"{self.loss}(W, tasks)", call, 1)
+        return f"write model={typed!r}; "
+
     def __getattr__(self, name: str):
         given = self.__dict__.get("_parameters", {})
         if name in given:
@@ -279,7 +209,7 @@ class ModelParameters(BaseEstimator):
             raise ModelError(
                 f"the model has no parameter {strange[0]!r}",
                 term=f"{type(self).__name__}(model={quoted(self._stated_model(), 60)}, {strange[0]}={quoted(given[strange[0]])})",
-                write_instead=f"{self._meant(strange[0])}its parameters: {known}",
+                write_instead=f"{self._with_parameter(strange[0]) or self._meant(strange[0])}its parameters: {known}",
             )
         values = {**model.defaults, **given}
         missing = [name for name in model.parameters if values.get(name) is None]
@@ -323,11 +253,18 @@ class MultiTaskEstimator(ModelParameters):
 
     def _names(self) -> list[str] | None:
         names = getattr(self, "feature_names_in_", None)
-        return None if names is None else list(names)
+        if names is not None:
+            return list(names)
+        others = list(map(str, getattr(self, "_column_names", [])))
+        return None if not others or is_numbered(others) else others
 
     def _prepare(self, X, y, sample_weight=None, **others) -> Tasks | None:
         """The data as tasks, and what `_finish` has to know of them; None where no task is left to learn."""
         raise NotImplementedError
+
+    def _inputs_of_solution(self, X):
+        """Checked rows in the columns that the solution takes."""
+        return X
 
     def _task_ids(self) -> tuple | None:
         """The tasks of one long table; None where they are columns."""
@@ -345,7 +282,9 @@ class MultiTaskEstimator(ModelParameters):
 
     def _scores_of(self, points: list, X, y, options: dict) -> list[float]:
         """`score` of each of several points, which have what `_finish` asks of a solution; y as `_read` gives it."""
-        return [float(self._with(point).score(X, y, **options)) for point in points]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UndefinedMetricWarning)  # a fold without a score is left out
+            return [float(self._with(point).score(X, y, **options)) for point in points]
 
     def _problem(self, tasks: Tasks) -> Problem:
         model = self._stated()

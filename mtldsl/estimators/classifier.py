@@ -18,15 +18,16 @@ from mtldsl.errors import DataError, ModelError, MTLError
 from mtldsl.estimators.base_estimator import (
     MultiTaskEstimator,
     check_one_class,
-    refuse_unpaired,
     tasks_of,
     warn_of_no_label,
     warn_of_one_class,
 )
 from mtldsl.estimators.calibration import calibrators, log_odds, metric_of, out_of_fold, thresholds
+from mtldsl.estimators.estimator_inputs import refuse_unpaired
 from mtldsl.estimators.label_tables import (
     LabelTable,
     agreement,
+    hold_classes,
     hold_targets,
     keep_targets,
     scores_of_labels,
@@ -36,7 +37,7 @@ from mtldsl.estimators.label_tables import (
 from mtldsl.estimators.model_argument import OWN, ModelSource, read_model_argument
 from mtldsl.estimators.positive_class import EVEN, warn_of_positives
 from mtldsl.estimators.sample_weights import class_weights, of_labels
-from mtldsl.estimators.targets import ClassTargets, labels_of
+from mtldsl.estimators.targets import ClassTargets, labels_of, name_of_vector
 from mtldsl.solution.predictors import probabilities
 from mtldsl.solution.solution import Solution
 
@@ -73,8 +74,9 @@ def models_probabilities(self) -> bool:
             return False
     if words is None or any(hasattr(REGISTRY.get(word), "probability") for word in words):
         return True
+    losses = sorted(words & set(REGISTRY))
     raise AttributeError(
-        f"{type(self).__name__} has no predict_proba here: {' and '.join(sorted(words & set(REGISTRY)))} model no "
+        f"{type(self).__name__} has no predict_proba here: {' and '.join(losses)} {'models' if len(losses) == 1 else 'model'} no "
         "probabilities; write logistic_loss in the model, or calibration='sigmoid', or call decision_function"
     )
 
@@ -214,7 +216,8 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
         if not learned.size:
             return None
         if learned.size == signs.shape[1]:
-            return self._tasks(X, signs, weights, labels.names)
+            own = name_of_vector(y) if labels.kind == "binary" else labels.names
+            return self._tasks(X, signs, weights, own)
         names = None if labels.names is None else [labels.names[i] for i in learned]
         return self._tasks(X, signs[:, learned], None if weights is None else weights[:, learned], names)
 
@@ -334,6 +337,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
         """The share of rows whose labels are all right; missing labels are not counted, nor rows that have none."""
         refuse_unpaired(X, y=y, sample_weight=sample_weight)
         hold_targets(self, y)
+        hold_classes(self, y)
         return share_right(y, self.predict(X), sample_weight)
 
     _scores_of = scores_of_labels
@@ -431,9 +435,12 @@ class KernelMultiTaskClassifier(MultiTaskClassifier):
             self, solution
         )  # features of kernels are not columns of X: there is no coef_
 
+    def _inputs_of_solution(self, X):
+        return X[:, self._rows] if self.kernels == "precomputed" else X
+
     def _learned_scores(self, X) -> np.ndarray:
         assert self.solution_ is not None
-        return self.solution_.decision_function(X[:, self._rows] if self.kernels == "precomputed" else X)
+        return self.solution_.decision_function(self._inputs_of_solution(X))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -527,7 +534,13 @@ class LabelGraphClassifier(MultiTaskClassifier):
         if weights is not None:
             _refuse_several(weights)
         X, signs, weights = unique_rows(X, signs, weights)
-        return tasks_of(self._with_ones(X), signs, weights, None, names)
+        features = self._names() or [f"x{j}" for j in range(X.shape[1])]
+        return tasks_of(
+            self._with_ones(X), signs, weights, features + ["(intercept)"] * bool(self.fit_intercept), names
+        )
+
+    def _inputs_of_solution(self, X):
+        return self._with_ones(X)
 
     def _intercept_in_model(self) -> bool:
         return False

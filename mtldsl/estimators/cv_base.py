@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone, is_classifier
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples
@@ -24,7 +25,7 @@ from mtldsl.estimators.base_estimator import MultiTaskEstimator, OneTaskWarning
 from mtldsl.estimators.positive_class import OF_POSITIVES, PositiveClassWarning, warn_of_positives
 from mtldsl.estimators.regressor import MultiTaskRegressor
 from mtldsl.estimators.scorers import MeasureScorer, fold_scorer
-from mtldsl.estimators.targets import labels_of
+from mtldsl.estimators.targets import columns_of, labels_of, missing_mask
 from mtldsl.estimators.unlike_units import warn_of_units
 from mtldsl.language.scalars import Parameter
 from mtldsl.problems.parallel_fits import PartsProgress, in_parts
@@ -111,7 +112,9 @@ def of_fold(estimator, name, values, scoring, X, y, sample_weight, others, train
         if by_task is not None:
             found.append(by_task(estimator, *held_out, **options))
         elif scoring is None:
-            found.append(float(estimator.score(*known, **options)))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UndefinedMetricWarning)  # a fold without a score is left out
+                found.append(float(estimator.score(*known, **options)))
         else:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", PositiveClassWarning)  # once, of all rows
@@ -248,6 +251,7 @@ class CrossValidated(MultiTaskEstimator):
         parameter = parameter_of(problem, self._chosen, type(self).__name__)
         self.values_ = self._grid(problem, parameter, tasks)
         splits = self._splits(X, y, others.get("groups"))
+        self._refuse_lost_tasks(X, y, others.get("groups"), splits)
         run = delayed(of_fold)
         plain, scoring = self._one(), self._scorer(y)
         given = (self._chosen, self.values_, scoring, X, y, sample_weight, others)
@@ -393,7 +397,41 @@ class CrossValidated(MultiTaskEstimator):
             random = generator(self.random_state, type(self).__name__)
             folds = stratified_folds(self._fold_table(X, y, groups), number, True, None, random)
             return [(np.flatnonzero(folds != k), np.flatnonzero(folds == k)) for k in range(number)]
-        return list(check_cv(self.cv, y, classifier=False).split(X, y, groups))
+        try:
+            found = list(check_cv(self.cv, y, classifier=False).split(X, y, groups))
+            if not found:
+                raise ValueError("there is none in it")
+            n = _num_samples(X)
+            return [(_positions(train, n), _positions(test, n)) for train, test in found]
+        except MTLError:
+            raise
+        except (TypeError, ValueError) as error:
+            raise DataError(
+                f"cv={quoted(self.cv, 60)} makes no folds of these rows: {str(error).rstrip('.')}",
+                term=type(self).__name__,
+                argument="cv",
+                write_instead="write a number of folds, such as cv=5, or a list of (train, test) rows, "
+                "such as cv=list(GroupKFold(5).split(X, y, groups))",
+            ) from error
+
+    def _refuse_lost_tasks(self, X, y, groups, splits) -> None:
+        """DataError where rows of a task are held out of which none is left to learn from, and nothing else would answer for it."""
+        if not hasattr(self, "task_of") or getattr(self, "unseen", "mean") == "mean":
+            return
+        ids = self.task_of(X, groups=groups).tolist()
+        numbers = {name: k for k, name in enumerate(dict.fromkeys(ids))}
+        task = np.array([numbers[name] for name in ids])
+        there = ~missing_mask(columns_of(y)[0]).all(axis=1)
+        for k, (train, test) in enumerate(splits):
+            left = np.bincount(task[train][there[train]], minlength=len(numbers)) > 0
+            lost = test[~left[task[test]]]
+            if lost.size:
+                raise DataError(
+                    f"no row with a label of the task {ids[lost[0]]!r} is left to learn from where fold {k} is held out",
+                    term=type(self).__name__,
+                    argument="cv",
+                    write_instead="leave out tasks of one row, or write unseen='mean', which predicts by the mean of all tasks' weights",
+                )
 
     def _fold_table(self, X, y, groups) -> np.ndarray:
         """(n, m) what folds are stratified by."""
@@ -415,6 +453,7 @@ class CrossValidated(MultiTaskEstimator):
                 "no fold could be scored at any value" + " for some task" * self.per_task,
                 term=type(self).__name__,
                 argument="cv",
+                write_instead="write fewer folds, so that labels differ in each, or scoring='neg_mean_squared_error' for numbers",
             )
         mean = np.where(np.isnan(mean), -np.inf, mean)
         best = np.argmax(mean, axis=0)
@@ -443,6 +482,18 @@ class CrossValidated(MultiTaskEstimator):
             "rank_test_score": 1 + (mean[None] > mean[:, None]).sum(axis=1),
             **{f"split{k}_test_score": row for k, row in enumerate(scores)},
         }
+
+
+def _positions(rows, n: int) -> np.ndarray:
+    """The rows of one side of a fold, given by their positions or as a mask; ValueError for others, and for none."""
+    given = np.asarray(rows)
+    if given.dtype == bool and given.shape == (n,):
+        given = np.flatnonzero(given)
+    if given.ndim != 1 or not given.size or given.dtype.kind not in "iu":
+        raise ValueError(f"{quoted(rows, 40)} are not the positions of rows")
+    if not (given.min() >= -n and given.max() < n):
+        raise ValueError(f"the row {given.max() if given.max() >= n else given.min()} is not one of {n:,}")
+    return given
 
 
 def _strongest(tasks: Tasks) -> float:

@@ -15,18 +15,20 @@ from mtldsl.errors import DataError
 from mtldsl.estimators.base_estimator import (
     MultiTaskEstimator,
     check_one_class,
+    warn_of_no_label,
+    warn_of_one_class,
+    warn_of_one_task,
+)
+from mtldsl.estimators.classifier import models_probabilities
+from mtldsl.estimators.estimator_inputs import (
     checked_inputs,
     hold_columns,
     ids_of,
     matrix_of,
     objects_of,
     refuse_unpaired,
-    warn_of_no_label,
-    warn_of_one_class,
-    warn_of_one_task,
 )
-from mtldsl.estimators.classifier import models_probabilities
-from mtldsl.estimators.label_tables import agreement, share_right
+from mtldsl.estimators.label_tables import agreement, hold_classes, share_right, undefined_score
 from mtldsl.estimators.regressor import r_squared_of_task
 from mtldsl.estimators.sample_weights import class_weights, of_rows
 from mtldsl.estimators.targets import ClassTargets, labels_of, numbers_of_targets, require_y, vector_of
@@ -309,6 +311,8 @@ class GroupedMultiTaskRegressor(RegressorMixin, RowsOfTasks):
         values = numbers_of_targets(vector_of(y), learning=False).Y[:, 0]
         there, weights = ~np.isnan(values), of_rows(sample_weight, len(values))
         weights = None if weights is None else weights[there]
+        if not there.any():
+            return undefined_score("y has no label")
         return float(r2_score(values[there], self.predict(X, groups=groups)[there], sample_weight=weights))
 
     def _scores_by_task(self, X, y, groups=None) -> dict:
@@ -425,6 +429,7 @@ class GroupedMultiTaskClassifier(ClassifierMixin, RowsOfTasks):
     def score(self, X, y, groups=None, sample_weight=None) -> float:
         """The share of right labels over all rows whose y is there."""
         refuse_unpaired(X, y=y, groups=groups, sample_weight=sample_weight)
+        hold_classes(self, y)
         return share_right(y, self.predict(X, groups=groups), sample_weight)
 
     def _scores_by_task(self, X, y, groups=None) -> dict:

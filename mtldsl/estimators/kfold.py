@@ -10,7 +10,7 @@ from sklearn.utils.validation import _num_samples
 
 from mtldsl.data.splits import checked_folds, group_ids, stratified_folds
 from mtldsl.errors import DataError
-from mtldsl.estimators.base_estimator import refuse_unpaired
+from mtldsl.estimators.estimator_inputs import refuse_unpaired
 from mtldsl.estimators.label_tables import to_spread
 from mtldsl.utils.validation import as_flag, generator
 

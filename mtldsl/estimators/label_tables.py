@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
+from sklearn.exceptions import UndefinedMetricWarning
 
 from mtldsl.errors import DataError
 from mtldsl.estimators.sample_weights import of_rows
@@ -23,6 +25,7 @@ __all__ = [
     "LabelTable",
     "agreement",
     "complete_classes",
+    "hold_classes",
     "hold_targets",
     "keep_targets",
     "learned_attribute",
@@ -32,6 +35,7 @@ __all__ = [
     "share_right",
     "signs_of",
     "to_spread",
+    "undefined_score",
     "unique_rows",
 ]
 
@@ -101,20 +105,26 @@ def complete_classes(classes, y):
     >>> complete_classes(np.array(["no"]), ["yes", "no"])
     array(['no', 'yes'], dtype='<U3')
     """
-    table, _, flat = columns_of(y)
+    table, names, flat = columns_of(y)
     missing = missing_mask(table)
     if flat and not isinstance(classes, list):
         return _with(np.asarray(classes), sorted_classes(table[:, 0], missing[:, 0]), "y")
     columns = classes if isinstance(classes, list) else [classes] * table.shape[1]
+    if len(columns) != table.shape[1]:
+        raise DataError(
+            f"y has the shape {table.shape}, and predictions have {(len(table), len(columns))}", argument="y"
+        )
     found = []
     for i, (known, column, gone) in enumerate(zip(columns, table.T, missing.T, strict=True)):
         known = np.asarray(known)
-        all_known = _with(known, sorted_classes(column, gone), f"column {i} of y")
+        where = f"column {names[i]!r} of y" if names else f"column {i} of y"
+        all_known = _with(known, sorted_classes(column, gone), where)
         if len(known) < 3 and len(all_known) > 2:
             new = next(each for each in all_known.tolist() if each not in known.tolist())
             raise DataError(
-                f"column {i} of y holds {new!r}, and training had {' and '.join(map(repr, known.tolist()))}",
+                f"{where} holds {new!r}, and training had {' and '.join(map(repr, known.tolist()))}",
                 argument="y",
+                write_instead="give the classes of training",
             )
         found.append(all_known)
     return found
@@ -130,6 +140,7 @@ def _with(known: np.ndarray, seen: np.ndarray, where: str) -> np.ndarray:
         raise DataError(
             f"{where} holds {seen[0].item()!r}, and training had {plain[0].item()!r}: text and numbers are not the same classes",
             argument="y",
+            write_instead="give the classes of training",
         )
     return np.union1d(plain, seen)
 
@@ -188,12 +199,28 @@ def agreement(y, predicted) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(seen.table == predicted, dtype=bool) & seen.there, seen.there
 
 
+def hold_classes(estimator, y) -> None:
+    """DataError for labels that an estimator cannot have learned, each of which would count as wrong: see `complete_classes`."""
+    known = learned_attribute(estimator, "label_classes_")
+    known = learned_attribute(estimator, "classes_") if known is None else known
+    if known is not None and not isinstance(y, LabelTable):
+        complete_classes(known, y)
+
+
+def undefined_score(why: str) -> float:
+    """NaN, and the warning of scikit-learn's measures that says why."""
+    warnings.warn(f"the score is NaN: {why}", UndefinedMetricWarning, stacklevel=4)
+    return float("nan")
+
+
 def share_right(y, predicted, sample_weight=None) -> float:
     """The share of rows whose labels are all right; missing labels are not counted, nor rows that have none."""
     seen = LabelTable.of(y)
     right, there = agreement(seen, predicted)
     weights = of_rows(sample_weight, len(seen.table))
     weights = None if weights is None else weights[seen.rows]
+    if not seen.rows.size:
+        return undefined_score("y has no label")
     whole: np.ndarray = np.all(right | ~there, axis=1)
     return float(np.average(whole[seen.rows], weights=weights))
 

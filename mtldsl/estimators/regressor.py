@@ -10,10 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError
-from mtldsl.estimators.base_estimator import MultiTaskEstimator, refuse_unpaired, tasks_of, warn_of_no_label
-from mtldsl.estimators.label_tables import hold_targets, keep_targets
+from mtldsl.estimators.base_estimator import MultiTaskEstimator, tasks_of, warn_of_no_label
+from mtldsl.estimators.estimator_inputs import refuse_unpaired
+from mtldsl.estimators.label_tables import hold_targets, keep_targets, undefined_score
 from mtldsl.estimators.sample_weights import of_labels
-from mtldsl.estimators.targets import numbers_of_targets
+from mtldsl.estimators.targets import name_of_vector, numbers_of_targets
 from mtldsl.solution.predictors import decide
 from mtldsl.solution.score import r_squared
 from mtldsl.solution.solution import Solution
@@ -100,7 +101,7 @@ class MultiTaskRegressor(MultiOutputMixin, RegressorMixin, MultiTaskEstimator):
             has = np.any(there, axis=0)
         self._learned, self._n_targets = np.flatnonzero(has), len(has)
         if has.all():
-            return tasks_of(X, targets.Y, weights, self._names(), targets.names)
+            return tasks_of(X, targets.Y, weights, self._names(), targets.names or name_of_vector(y))
         if not has.any():
             raise DataError("no task has a label of weight above zero", argument="y")
         names = targets.names or range(len(has))
@@ -140,7 +141,9 @@ class MultiTaskRegressor(MultiOutputMixin, RegressorMixin, MultiTaskEstimator):
     def score(self, X, y, sample_weight=None) -> float:
         """The coefficient of determination R^2, its mean over the tasks that have two labels and more here; missing ones are left out."""
         each = self._scores_by_task(X, y, sample_weight)
-        return float(each[~np.isnan(each)].mean()) if not np.isnan(each).all() else float("nan")
+        if np.isnan(each).all():
+            return undefined_score("R^2 asks for two labels of a task that differ, and no task here has them")
+        return float(each[~np.isnan(each)].mean())
 
     def _scores_by_task(self, X, y, sample_weight=None) -> np.ndarray:
         refuse_unpaired(X, y=y, sample_weight=sample_weight)

@@ -13,16 +13,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from mtldsl.data.derived import with_fields
 from mtldsl.data.tasks import Tasks
-from mtldsl.errors import DataError
+from mtldsl.errors import DataError, ModelError
+from mtldsl.estimators.base_estimator import MultiTaskEstimator
 from mtldsl.estimators.calibration import metric_of
 from mtldsl.estimators.label_tables import hold_targets, signs_of
 from mtldsl.estimators.positive_class import positives
 from mtldsl.estimators.scorers import classes_of
 from mtldsl.problems.separate_models import separate_models
-from mtldsl.solution.headline_sections import ReportContext
+from mtldsl.solution.headline_sections import ReportContext, several
 from mtldsl.solution.measures import name_of, named_measure
 from mtldsl.solution.score_sections import feature_sizes
 from mtldsl.solution.solution import Solution
+from mtldsl.utils.validation import quoted
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -43,7 +45,8 @@ SETTINGS = ReportSettings()
 def report(estimator, file, X, y, *, groups=None, **options) -> Path:
     """Write one HTML page on a fitted estimator, scored on these rows, which it was not fitted on; return its path.
 
-    estimator : fitted; or a Pipeline whose last step is one, which is given the raw rows, and whose names of features are shown
+    estimator : fitted; or a Pipeline whose last step is one, which is given the raw rows, and whose names of features are shown; or a
+                fitted search over either, such as GridSearchCV, of which its best is shown
     file      : where to write
     X, y      : rows as `fit` takes them, raw
     groups    : the tasks of the rows, where `fit` was given groups
@@ -69,7 +72,7 @@ def report(estimator, file, X, y, *, groups=None, **options) -> Path:
     tasks = _tasks_of(last, solution, X, y, groups)
     tuned = None if solution.thresholds is None else metric_of(getattr(last, "tune_thresholds", None))
     separate = separate_models(ReportContext(solution).training, tuned)
-    title = f"{type(last).__name__}: {len(solution.task_names)} tasks"
+    title = f"{type(last).__name__}: {several(len(solution.task_names), 'task')}"
     beside: dict[str, Any] = {
         "separate": separate,
         "title": title,
@@ -168,17 +171,30 @@ def _score_chosen_by(last) -> tuple[str, float]:
 
 
 def _last_step(estimator, X) -> tuple[Any, Any, Any]:
-    """(the fitted estimator, what it is given of X, the names of its features where a pipeline has made them)."""
+    """(the fitted estimator, what it is given of X, the names of its features where a pipeline has made them); of a search its best.
+
+    ModelError for an estimator that is not one of these, such as one that changes y.
+    """
+    if hasattr(estimator, "best_estimator_"):
+        return _last_step(estimator.best_estimator_, X)
     if not isinstance(estimator, Pipeline):
+        if not isinstance(estimator, MultiTaskEstimator):
+            raise ModelError(
+                "is neither an estimator with a solution, nor a pipeline that ends in one, nor a search over them that was fitted "
+                "with refit",
+                term=quoted(estimator, 60),
+                write_instead="give the fitted estimator inside of it, such as model.regressor_",
+            )
         return estimator, X, None
     before, last = estimator[:-1], estimator[-1]
     if not len(before):
-        return last, X, None
+        return _last_step(last, X)
     try:
         names = before.get_feature_names_out()
     except (AttributeError, ValueError):  # a step that does not know the names of what it makes
         names = None
-    return last, None if X is None else before.transform(X), names
+    last, rows, own = _last_step(last, None if X is None else before.transform(X))
+    return last, rows, names if own is None else own
 
 
 def _names(solution: Solution, made) -> tuple[str, ...]:
@@ -202,12 +218,19 @@ def _tasks_of(estimator, solution: Solution, X, y, groups) -> Tasks:
         rows, ids = estimator._rows(X, groups, fitting=False)
         labels = _columns(estimator, y)[0][:, 0]
         there = ~np.isnan(labels) & np.isin(ids, estimator.tasks_)
+        if not there.any():
+            raise DataError(
+                "no row here has a label and a task that was learned",
+                term=f"report of {type(estimator).__name__}",
+                write_instead=f"give rows of tasks such as {estimator.tasks_.tolist()[0]!r}",
+            )
         tasks = Tasks.grouped(rows[there], labels[there], ids[there], feature_names=names)
         return tasks.select([name for name in solution.task_names if name in tasks.task_names])
     table = _columns(estimator, y)[0][:, estimator._learned]
-    return Tasks.shared(
-        estimator._checked(X), table, feature_names=names, task_names=list(solution.task_names)
-    )
+    inputs = estimator._inputs_of_solution(estimator._checked(X))
+    if hasattr(estimator, "kernels"):  # features of kernels are not columns of X
+        names = None if estimator.kernels == "precomputed" else estimator._names()
+    return Tasks.shared(inputs, table, feature_names=names, task_names=list(solution.task_names))
 
 
 def _positive(estimator, solution: Solution) -> dict[str, str]:

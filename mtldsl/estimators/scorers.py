@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.multiclass import type_of_target
 
 from mtldsl.data.labels import OneClassWarning
-from mtldsl.errors import DataError, ModelError
+from mtldsl.errors import DataError, ModelError, MTLError
 from mtldsl.estimators.label_tables import (
     complete_classes,
     hold_targets,
@@ -23,6 +25,7 @@ from mtldsl.estimators.sample_weights import of_labels
 from mtldsl.estimators.targets import ClassTargets, columns_of, missing_mask
 from mtldsl.solution.measures import measure, named_measure
 from mtldsl.solution.score import Score, evaluate
+from mtldsl.utils.validation import quoted
 
 __all__ = ["MeasureScorer", "classes_of", "fold_scorer", "scorer"]
 
@@ -164,6 +167,27 @@ class MeasureScorer:
         return place_scores(table, classes, everything, np.negative if by_score else lambda P: 1.0 - P)
 
 
+@dataclass(frozen=True)
+class TheirScorer:
+    """scikit-learn's scorer of this name; ModelError where it does not take the labels, as most take no table and no gap."""
+
+    name: str
+    typed: str
+
+    def __call__(self, estimator, X, y, **beside) -> float:
+        try:
+            return get_scorer(self.name)(estimator, X, y, **beside)
+        except MTLError:
+            raise
+        except (TypeError, ValueError) as error:
+            ours = "'f1' or 'roc_auc'" if is_classifier(estimator) else "'mse' or 'mae'"
+            raise ModelError(
+                f"scikit-learn's scorer does not take these labels: {str(error).rstrip('.')}",
+                term=f"{self.typed}(scoring={self.name!r})",
+                write_instead=f"write a measure of tables with gaps, such as {ours}",
+            ) from error
+
+
 def fold_scorer(scoring, y, grouped: bool, typed: str):
     """Return what `scoring=` of an estimator stands for: a function (estimator, X, y), higher is better.
 
@@ -171,10 +195,15 @@ def fold_scorer(scoring, y, grouped: bool, typed: str):
     tasks. A complete vector of numbers is scored by scikit-learn's own scorer of that name. ModelError for a name that neither has.
     """
     if not isinstance(scoring, str):
+        if not callable(scoring):
+            raise ModelError(
+                term=f"{typed}(scoring={quoted(scoring)})",
+                write_instead="write the name of one measure, or a function (estimator, X, y)",
+            )
         return get_scorer(scoring)
     found = named_measure(scoring)
     if scoring in get_scorer_names() and (found is None or not (grouped or _is_ours(y, scoring))):
-        return get_scorer(scoring)
+        return TheirScorer(scoring, typed)
     if found is not None:
         return MeasureScorer(found.name)
     return MeasureScorer(measure(scoring, f"{typed}(scoring", get_scorer_names()).name)

@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 
-from mtldsl.data.input_checks import as_targets
+from mtldsl.data.input_checks import as_targets, refuse_text_of_missing
 from mtldsl.errors import DataError
 from mtldsl.utils.arrays import as_array, as_frame, refuse_duplicate_columns, require_sound
 from mtldsl.utils.validation import INSTEAD, is_missing, quoted
@@ -27,6 +27,7 @@ __all__ = [
     "is_vector",
     "labels_of",
     "missing_mask",
+    "name_of_vector",
     "numbers_of_targets",
     "require_y",
     "sorted_classes",
@@ -54,6 +55,8 @@ def columns_of(y) -> tuple[np.ndarray, tuple[str, ...] | None, bool]:
     frame = None if isinstance(y, np.ndarray) else as_frame(y)
     if frame is not None:
         flat = is_vector(y)
+        if not frame.columns:
+            raise DataError("y has no columns", argument="y", write_instead="give at least one task")
         for name, dtype in frame.schema.items():
             if dtype.is_temporal():
                 raise DataError(f"y: column {name!r} is {dtype}; {INSTEAD['times']}", argument="y")
@@ -195,6 +198,12 @@ def _class_in(y) -> str | None:
         if kept and all(isinstance(each, str) for each in kept) and not kept[0].strip("+-")[:1].isdigit():
             return kept[0]
     return None
+
+
+def name_of_vector(y) -> tuple[str] | None:
+    """The name of a pandas or polars Series, which is that of its one task; None of others, and of one without a name."""
+    name = getattr(y, "name", None)
+    return (name,) if isinstance(name, str) and name and as_frame(y) is not None and is_vector(y) else None
 
 
 def vector_of(y):
@@ -398,7 +407,10 @@ def sorted_classes(column, missing) -> np.ndarray:
             check_classification_targets(kept)
         except (TypeError, ValueError) as error:  # real numbers, bytes
             raise DataError(str(error), argument="y") from None
-    return np.unique(kept)
+    found = np.unique(kept)
+    if found.dtype.kind in "UT":
+        refuse_text_of_missing(found.tolist(), "y")
+    return found
 
 
 #: the types of labels that stay what they are, where all of a column are of one

@@ -42,6 +42,8 @@ __all__ = [
     "packages",
     "repeat",
     "seen_rows",
+    "several",
+    "shortened",
     "validation",
     "verdict",
 ]
@@ -183,7 +185,9 @@ class ReportContext:
             return f"{count} that it was learned on, which flatters it"
         if self.n_seen == 0:
             return f"{count} that were not learned on"
-        return f"{count} that you gave" + (f" ({self.n_seen:,} were learned on)" if self.n_seen else "")
+        return f"{count} that you gave" + (
+            f" ({self.n_seen:,} equal rows that were learned on)" if self.n_seen else ""
+        )
 
     @property
     def _learned(self) -> Tasks | None:
@@ -376,9 +380,9 @@ def lead(facts: ReportContext) -> list[str]:
     """Sentences below the verdict, the score first."""
     said = [*_judged(facts), *_unfinished(facts)]
     solution = facts.solution
-    what = f"{_several(len(solution.task_names), 'task')}, {_several(len(solution.W), 'feature')}"
+    what = f"{several(len(solution.task_names), 'task')}, {several(len(solution.W), 'feature')}"
     trained = facts.training
-    rows = "" if trained is None else f", learned from {_several(_rows(trained), 'row')}"
+    rows = "" if trained is None else f", learned from {several(_rows(trained), 'row')}"
     return [*said, f"{what}{rows}; solved in {solution._time_said}."]
 
 
@@ -412,19 +416,19 @@ def _of_scores(facts: ReportContext) -> list[KeyFigure]:
     means = (
         []
         if np.isnan(low)
-        else [f"{100 * INTERVALS.level_share:g} % interval: {_short(low)} to {_short(high)}"]
+        else [f"{100 * INTERVALS.level_share:g} % interval: {shortened(low)} to {shortened(high)}"]
     )
     means = means if first.sound else ["too few labels in some tasks for an interval"]
     if first.separate is not None:
         means.append(first.beside_separate)
     if not np.isnan(guess):
-        means += [f"a guess has {_short(guess)}", _compare_to_guess(first)]
+        means += [f"a guess has {shortened(guess)}", _compare_to_guess(first)]
     tone = NEUTRAL if np.isnan(better) or better == 0 else GOOD if better > 0 else WRONG
     tone = NEUTRAL if tone == GOOD and (first.beaten or facts.flatters) else tone
     rows = (
         "rows learned on" if facts.flatters else "held out" if facts.n_seen == 0 else "on rows that you gave"
     )
-    tiles = [KeyFigure(f"{first.name}{of}, {rows}", _short(score), "; ".join(means), tone)]
+    tiles = [KeyFigure(f"{first.name}{of}, {rows}", shortened(score), "; ".join(means), tone)]
     known = ~np.isnan(first.better)
     if known.sum() > 1:
         count = int((first.better > 0).sum())
@@ -457,11 +461,11 @@ def _judged(facts: ReportContext) -> list[str]:
         if first.n_tasks == 1 or np.isnan(first.by_task).all()
         else f", in the mean of {first.n_tasks:,} tasks,"
     )
-    ends = "" if np.isnan(low) or not first.sound else f" ({_short(low)} to {_short(high)})"
-    said = f"{'WARNING: on' if facts.flatters else 'On'} {facts.rows}, its {first.name}{mean} is {_short(score)}{ends}"
-    said += "" if np.isnan(guess) else f", a guess has {_short(guess)}: {_compare_to_guess(first)}"
+    ends = "" if np.isnan(low) or not first.sound else f" ({shortened(low)} to {shortened(high)})"
+    said = f"{'WARNING: on' if facts.flatters else 'On'} {facts.rows}, its {first.name}{mean} is {shortened(score)}{ends}"
+    said += "" if np.isnan(guess) else f", a guess has {shortened(guess)}: {_compare_to_guess(first)}"
     beside = first.beside_separate
-    absent = f"{_several(facts.n_absent, 'task')} of {len(facts.solution.task_names):,} {'has' if facts.n_absent == 1 else 'have'} no rows here, and {'is' if facts.n_absent == 1 else 'are'} not scored."
+    absent = f"{several(facts.n_absent, 'task')} of {len(facts.solution.task_names):,} {'has' if facts.n_absent == 1 else 'have'} no rows here, and {'is' if facts.n_absent == 1 else 'are'} not scored."
     return [
         f"{said}." + (f" {beside[0].upper()}{beside[1:]}." if beside else ""),
         *([absent] if facts.n_absent else []),
@@ -504,9 +508,17 @@ def _rows(tasks: Tasks) -> int:
     return tasks.X.shape[0] if tasks.is_shared else tasks.n_samples
 
 
-def _several(count: int, noun: str) -> str:
+def several(count: int, noun: str) -> str:
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
-def _short(value: float) -> str:
-    return f"{value:.3f}" if abs(value) < 1e3 else f"{value:,.0f}"
+def shortened(value: float) -> str:
+    """Three decimals, of large numbers four digits; zero without a sign.
+
+    >>> shortened(-0.0004), shortened(0.25), shortened(-12345.6), shortened(float("nan"))
+    ('0.000', '0.250', '-12,346', '-')
+    """
+    if np.isnan(value):
+        return "-"
+    shown = f"{value:.3f}" if abs(value) < 1e3 else f"{value:,.0f}"
+    return shown.removeprefix("-") if not float(shown.replace(",", "")) else shown

@@ -242,6 +242,10 @@ def named_measure(name) -> Measure | None:
     return MEASURES.get(_SYNONYMS.get(name, name)) if isinstance(name, str) else None
 
 
+#: measures that scikit-learn has alone
+_THEIRS = {"mape": "neg_mean_absolute_percentage_error", "rmse": "neg_root_mean_squared_error"}
+
+
 def measure(name, typed: str = "metric", scorers: Sequence[str] = ()) -> Measure:
     """The measure of this name; ModelError with the nearest name, of ours or of scikit-learn's `scorers`, for one that is not known, also for the names that
     others use.
@@ -256,6 +260,8 @@ def measure(name, typed: str = "metric", scorers: Sequence[str] = ()) -> Measure
         return OF_KINDS
     low = name.lower() if isinstance(name, str) else ""
     near = difflib.get_close_matches(low, [*MEASURES, *_SYNONYMS, *scorers], n=1, cutoff=0.7)
+    if low in _THEIRS:  # and none of ours is near in meaning
+        near = [_THEIRS[low]] * (_THEIRS[low] in scorers)
     meant = _SYNONYMS.get(near[0], near[0]) if near else ""
     raise ModelError(
         "there is no such measure",

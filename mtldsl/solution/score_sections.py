@@ -14,7 +14,7 @@ from mtldsl.display.pictures.heatmap import plot_weights
 from mtldsl.display.pictures.scores import plot_scores
 from mtldsl.display.sections import Panel, Table, some_rows
 from mtldsl.errors import MTLError
-from mtldsl.solution.headline_sections import ReportContext
+from mtldsl.solution.headline_sections import ReportContext, shortened
 from mtldsl.solution.measures import meaning_of, measure_of_rare
 from mtldsl.solution.score_intervals import SETTINGS as INTERVALS
 from mtldsl.solution.score_intervals import ScoredMeasure, outputs_beside
@@ -137,7 +137,8 @@ def scores(facts: ReportContext) -> PageSection | None:
         )
     rows = [_row(tasks, i, found, facts) for i in shown.tolist()]
     rows.append(("mean", "", *([""] if facts.classes else []), *(c for one in found for c in _overall(one))))
-    signs = ["positive"] if facts.classes else []
+    of_all = _class_of_all(facts)
+    signs = [f"positive ({of_all})" if of_all else "positive"] if facts.classes else []
     head = (
         "task",
         "labels",
@@ -179,7 +180,7 @@ def _alarms(facts: ReportContext, shown: np.ndarray) -> list[Panel]:
     rows = []
     for i in shown.tolist():
         rates = (f"{1000 * np.mean(one > 0):,.0f}" for one in found[i])
-        rows.append((tasks.task_names[i], *rates, *map(_short, judged[i].tolist())))
+        rows.append((tasks.task_names[i], *rates, *map(shortened, judged[i].tolist())))
     head = ("task", "positive", "alarms", "precision", "recall")
     where = "the tuned threshold" if solution.thresholds is not None else "the threshold 0"
     notes = [
@@ -229,17 +230,25 @@ def _guess(facts: ReportContext) -> str:
     return f"{what} {'on' if facts.classes else 'of'} {'the training rows' if facts.training is not None else 'these rows'}"
 
 
+def _class_of_all(facts: ReportContext) -> str:
+    """The class that counts as positive in every task; "" where there are several, or none was named."""
+    named = {facts.positive.get(name, "") for name in facts.judged.task_names}
+    return named.pop() if len(named) == 1 else ""
+
+
 def _row(tasks: Tasks, i: int, found: list[ScoredMeasure], facts: ReportContext) -> tuple[str, ...]:
     y = tasks.per_task(tasks.targets)[i]
-    named = facts.positive.get(tasks.task_names[i], "")
+    named = "" if _class_of_all(facts) else facts.positive.get(tasks.task_names[i], "")
     share = (
-        [f"{100 * np.mean(y > 0):.1f} % {named}".rstrip() if facts.signs[i] else ""] if facts.classes else []
+        [f"{100 * np.mean(y > 0):.1f} %" + f" are {named}" * bool(named) if facts.signs[i] else ""]
+        if facts.classes
+        else []
     )
     cells = [
         (
             _with_ends(one.by_task[i], one.low[i], one.high[i]),
             *(_of_task(one.separate, i) for _ in _separate_head(one)),
-            _short(one.guess[i]),
+            shortened(one.guess[i]),
         )
         for one in found
     ]
@@ -249,9 +258,9 @@ def _row(tasks: Tasks, i: int, found: list[ScoredMeasure], facts: ReportContext)
 def _overall(one: ScoredMeasure) -> tuple[str, ...]:
     score, low, high, guess, _ = one.overall
     return (
-        _with_ends(score, low, high) if one.sound else _short(score),
-        *(_short(float(one.separate or 0.0)) for _ in _separate_head(one)),
-        _short(guess),
+        _with_ends(score, low, high) if one.sound else shortened(score),
+        *(shortened(float(one.separate or 0.0)) for _ in _separate_head(one)),
+        shortened(guess),
     )
 
 
@@ -261,16 +270,13 @@ def _separate_head(one: ScoredMeasure) -> tuple[str, ...]:
 
 
 def _of_task(score, i: int) -> str:
-    return "-" if score.by_task is None else _short(score.by_task[i])
+    return "-" if score.by_task is None else shortened(score.by_task[i])
 
 
 def _with_ends(score: float, low: float, high: float) -> str:
-    return _short(score) + ("" if np.isnan(score) or np.isnan(low) else f" [{_short(low)}, {_short(high)}]")
-
-
-def _short(value: float) -> str:
-    """Three decimals, of large numbers four digits."""
-    return "-" if np.isnan(value) else f"{value:.3f}" if abs(value) < 1e3 else f"{value:,.0f}"
+    return shortened(score) + (
+        "" if np.isnan(score) or np.isnan(low) else f" [{shortened(low)}, {shortened(high)}]"
+    )
 
 
 def _sentence(clause: str) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 
 from mtldsl.display.html import Page, PageSection, html_page
 from mtldsl.display.sections import GOOD, NEUTRAL, WRONG, Panel, Table, some_rows
+from mtldsl.errors import DataError
 from mtldsl.solution.headline_sections import (
     ReportContext,
     check,
@@ -52,6 +53,12 @@ def write_report(
     """See `Solution.report`."""
     where = as_path(file, "path of a report")
     where = where if where.suffix else where.with_suffix(".html")
+    if where.suffix.lower() not in (".html", ".htm"):
+        raise DataError(
+            f"a report is a page of HTML, and the ending {where.suffix} is of something else",
+            term=where,
+            write_instead=f"write {where.with_suffix('.html').name!r}",
+        )
     facts = ReportContext(
         solution, tasks, cross_check, cross_validation, tuple(solutions), title=title, **samples
     )

@@ -1,5 +1,7 @@
 """CSV: small files, the expected arrays written out by hand, and mistakes told with their line."""
 
+import gzip
+
 import numpy as np
 import pytest
 
@@ -88,6 +90,9 @@ def test_no_header_other_delimiter_quotes_and_byte_order_mark(file):
     assert tasks.feature_names == ("a, b",)
 
 
+#: six cells that say unknown, and twenty numbers
+NUMBERS = "a,y\n" + 6 * "unknown,1\n" + "".join(f"{k},2\n" for k in range(20))
+
 WRONG = {
     "text": ("a,y\n1,2\nred,3\n", {}, ["column 'a'", "'red' in line 3", "one_hot", "drop"]),
     "a code that Python reads as a number": ("a,y\n1_000,3\n", {}, ["'1_000' in line 2"]),
@@ -104,7 +109,13 @@ WRONG = {
     "no features": ("y\n1\n", {}, ["no columns are left"]),
     "features and drop": ("a,b,y\n1,2,3\n", {"features": ["a"], "drop": ["b"]}, ["features=... or drop=..."]),
     "drop a column that is not": ("a,y\n1,2\n", {"drop": ["id"]}, ["drop: there is no column 'id'"]),
-    "no id": ("s,a,y\nA,1,2\n,1,3\n", {"task": "s"}, [":3:", "column 's' has no value"]),
+    "no id": ("s,a,y\nA,1,2\n,1,3\n", {"task": "s"}, [":3:", "column 's' has no value", "every row needs a task"]),
+    "one text among numbers": ("a,y\n1,2\n3,4\nunknown,5\n", {}, ["'unknown' in line 4 (this cell alone is none)", "leave it empty"]),
+    "one text among numbers, as categories": (NUMBERS, {"one_hot": True}, ["column 'a'", "'unknown' in line 2 (6 such cells of 26)", "leave them empty"]),
+    "few texts among numbers, as categories": ("a,y\n" + 20 * "1,2\n" + "o,3\nl,3\n", {"one_hot": True}, ["'o' in line 22 (2 such cells of 22)"]),
+    "a line for spreadsheets": ("sep=;\na;y\n1;2\n", {"delimiter": ";"}, [":1: 'sep=;'", "leave the line out", "delimiter=';'"]),
+    "a line for spreadsheets, unread": ("sep=;\na;y\n1;2\n", {}, [":1: 'sep=;'", "leave the line out", "delimiter=';'"]),
+    "a line above the names": ("of March\na,y\n1,2\n", {}, [":2: 2 cells, but there is 1 column"]),
     "tasks by rows and by columns": ("s,a,y,z\nA,1,2,3\n", {"task": "s", "labels": ["y", "z"]}, ["task='s'", "y, z", "one column"]),
     "not binary": ("a,y\n1,0\n1,2\n", {"binary": True}, ["binary=True", "label 2"]),
     "classes of two columns": ("a,y,z\n1,0,1\n", {"labels": 2, "one_vs_rest": True}, ["one_vs_rest", "one column"]),
@@ -202,6 +213,9 @@ ODD = {
     "two bytes a letter": ("a,y\n1,2\n".encode("utf-16-le"), {}, "has a NUL"),
     "a point that may be of thousands": (b"a;y\n5,678;3\n1.234;2\n", {"delimiter": ";", "decimal": ","}, r"t\.csv:3: '1\.234' has a point"),
     "a number that float64 makes 0": (b"a,y\n1e-400,2\n3,4\n", {}, "text that is not a number, '1e-400'"),
+    "gzip": (gzip.compress(b"a,y\n1,2\n"), {}, "is packed by gzip, and no CSV; unpack it first"),
+    "a spreadsheet": (b"PK\x03\x04" + bytes(60), {}, "a zip archive or a spreadsheet, and no CSV; unpack it, or save the sheet as CSV"),
+    "UTF-16 with its mark": ("a,y\n1,2\n".encode("utf-16"), {}, "is in UTF-16, and no CSV; save it in UTF-8"),
     "rows without a line of names": (b"1,2\n3,4\n5,6\n", {"labels": 1}, "has numbers alone; write header=False"),
 }  # fmt: skip
 
@@ -217,3 +231,19 @@ def test_nothing_odd_is_changed_in_silence(case, tmp_path):
 def test_columns_may_be_named_by_numbers(tmp_path):
     (tmp_path / "t.csv").write_text("2024,2025\n1,2\n3,4\n")
     assert read_csv(tmp_path / "t.csv", "2025").n_samples == 2
+
+
+@for_each("word", ["", "?", "NA", "N/A", "n/a", "NaN", "null", "NULL", "#N/A", "<NA>"])
+def test_a_missing_value_may_be_spelled_in_many_ways(word, file):
+    """As numbers, labels and categories: with one_hot=True a column of numbers with such cells became indicators of every number."""
+    written = file(f"a,c,y\n1,u,2\n{word},v,3\n4,{word},{word}\n")
+    with pytest.raises(DataError, match=r":3: column 'a' has no value"):
+        read_csv(written, "y", one_hot=True)
+    tasks = read_csv(written, "y", one_hot=True, impute="mean")
+    assert tasks.feature_names == ("a", "c=v") and tasks.n_samples == 2
+    np.testing.assert_array_equal(tasks.inputs[0][:, 0], [1.0, 2.5])
+
+
+def test_codes_beside_one_word_stay_categories(file):
+    tasks = read_csv(file("a,y\n1,1\n2,2\nother,3\n"), "y", one_hot=True)
+    assert tasks.feature_names == ("a=1", "a=2", "a=other")

@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
@@ -21,7 +22,7 @@ from mtldsl.estimators import (
 )
 from mtldsl.problems.problem import Problem
 from mtldsl.utils import interrupts
-from tests.estimators.cases import rows_of_tasks
+from tests.estimators.cases import regression, rows_of_tasks
 from tests.loops import for_each
 
 VALUES = [8.0, 2.0, 0.5]
@@ -327,3 +328,11 @@ def test_scoring_by_a_function_may_ask_for_the_own_score():
     X, Y = numbers()
     by, own = (MultiTaskRegressorCV(values=[1.0], cv=2, scoring=one).fit(X, Y) for one in (lambda e, X, y: e.score(X, y), None))  # fmt: skip
     assert by.score(X, Y) == own.score(X, Y) and by.best_score_ == own.best_score_
+
+
+def test_folds_may_be_ranges_masks_and_an_index():
+    X, Y = regression()
+    n, first = len(X), np.arange(len(X)) < 30
+    wanted = MultiTaskRegressorCV(values=[1.0], cv=[(np.arange(30, n), np.arange(30))]).fit(X, Y).best_score_
+    for fold in ((range(30, n), range(30)), (~first, first), (pd.RangeIndex(30, n), list(range(30)))):
+        assert MultiTaskRegressorCV(values=[1.0], cv=[fold]).fit(X, Y).best_score_ == wanted

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 from scipy import sparse
 
+from mtldsl import Tasks, Weights, minimize, ridge, squared_loss
 from mtldsl.errors import DataError
 from mtldsl.estimators import (
     PLST,
@@ -15,6 +16,8 @@ from mtldsl.estimators import (
     MultiTaskClassifier,
     MultiTaskRegressor,
 )
+from mtldsl.estimators.baselines import BinaryRelevance
+from mtldsl.estimators.estimator_inputs import InputError
 from tests.estimators.cases import labels, regression, rows_of_tasks
 from tests.loops import for_each
 
@@ -243,3 +246,60 @@ def test_a_column_that_is_not_numeric_is_named(column, message):
     fitted = MultiTaskRegressor().fit(X.assign(odd=1.0), np.arange(6.0))
     with pytest.raises(DataError, match=message):
         fitted.predict(X)
+
+
+OTHER_NAMES = {
+    "positions": list(range(6)),
+    "years": list(range(2000, 2006)),
+    "dates": list(pd.date_range("2020-01-01", periods=6)),
+    "pairs": pd.MultiIndex.from_product([["p", "q"], ["r", "s", "t"]]),
+}
+
+
+@for_each("kind", OTHER_NAMES)
+def test_columns_whose_names_are_no_text_keep_their_order(kind):
+    """scikit-learn holds names of text alone, so that other columns in another order gave other predictions without a word."""
+    rows = pd.DataFrame(XR[:, :6], columns=OTHER_NAMES[kind])
+    turned, unnamed = rows[rows.columns[::-1]], rows.to_numpy()
+    groups = np.arange(len(rows)) % 2
+    for estimator, y, beside in (
+        (MultiTaskRegressor(), YR, {}),
+        (GroupedMultiTaskRegressor(), YR[:, 0], {"groups": groups}),
+        (BinaryRelevance(), (YR > 0).astype(int), {}),
+    ):
+        fitted = estimator.fit(rows, y, **beside)
+        with pytest.raises(InputError, match=r"and training had .*, in this order; write X\[\["):
+            fitted.predict(turned, **beside)
+        np.testing.assert_array_equal(fitted.predict(rows, **beside), fitted.predict(unnamed, **beside))
+    if kind != "positions":
+        assert list(MultiTaskRegressor().fit(rows, YR).frame().index[:-1]) == list(map(str, rows.columns))
+    tasks = Tasks.shared(rows, YR)
+    W = Weights(tasks)
+    solution = minimize(squared_loss(W, tasks) + ridge(W)).solve()
+    with pytest.raises(DataError, match="must be those learned on, in that order"):
+        solution.predict(turned)
+    with pytest.raises(DataError, match="is number 0 here, but was 5 in training"):
+        solution.score(Tasks.shared(turned, YR))
+
+
+def test_columns_in_another_order_are_told_how_to_be_taken():
+    rows = pd.DataFrame(XR, columns=[f"c{j}" for j in range(XR.shape[1])])
+    fitted = MultiTaskRegressor().fit(rows[["c0", "c1"]], YR)
+    for wrong in (rows[["c1", "c0"]], rows[["c0", "c1", "c2"]]):
+        with pytest.raises(InputError, match=r"Write X\[\['c0', 'c1'\]\]\."):
+            fitted.predict(wrong)
+    with pytest.raises(InputError, match=r"missing:\n- c1\n$"):
+        fitted.predict(rows[["c0"]])
+
+
+@for_each(
+    "series",
+    [pd.Series(YR[:, 0], name="pain"), pl.Series("pain", YR[:, 0]), pd.Series(Y[:, 0] > 0, name="pain")],
+)
+def test_the_name_of_a_series_is_that_of_its_task(series):
+    rows, classes = (X, True) if len(series) == len(X) and series.dtype == bool else (XR, False)
+    fitted = (MultiTaskClassifier() if classes else MultiTaskRegressor()).fit(rows, series)
+    assert fitted.frame().columns.tolist() == ["pain"] and fitted.predict(rows).shape == (len(rows),)
+    assert not hasattr(fitted, "target_names_")  # a vector of another name is one all the same
+    unnamed = MultiTaskRegressor().fit(XR, YR[:, 0])
+    assert unnamed.frame().columns.tolist() == ["task0"]

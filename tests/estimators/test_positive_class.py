@@ -91,9 +91,9 @@ def test_a_page_names_every_positive_class(tmp_path):
 
     mixed = TEXT.assign(cold=ILL["cold"].astype(int))
     said = page(MultiTaskClassifier().fit(X, mixed), mixed)
-    assert f"{100 * (TEXT['flu'] == 'well').mean():.1f} % well<" in said
-    assert f"{100 * ILL['cold'].mean():.1f} % 1<" in said
+    assert f"{100 * (TEXT['flu'] == 'well').mean():.1f} % are well<" in said
+    assert f"{100 * ILL['cold'].mean():.1f} % are 1<" in said
     ids = np.arange(60) % 2
     rows = page(GroupedMultiTaskClassifier().fit(X, TEXT["flu"], groups=ids), TEXT["flu"], groups=ids)
-    assert rows.count(" % well<") == 2
-    assert " % 1<" in page(MultiTaskClassifier().fit(X, ILL["flu"] * 1.0), ILL["flu"] * 1.0)
+    assert ">positive (well)<" in rows and rows.count(" %</td><td") >= 2
+    assert ">positive (1)<" in page(MultiTaskClassifier().fit(X, ILL["flu"] * 1.0), ILL["flu"] * 1.0)

@@ -3,14 +3,18 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.compose import make_column_transformer
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from mtldsl import DataError
+from mtldsl import DataError, ModelError
 from mtldsl.estimators import (
+    PLST,
     GroupedMultiTaskClassifier,
     GroupedMultiTaskRegressor,
+    KernelMultiTaskClassifier,
+    LabelGraphClassifier,
     MultiTaskClassifier,
     MultiTaskClassifierCV,
     MultiTaskRegressor,
@@ -149,6 +153,62 @@ def test_tuned_labels_stand_beside_tuned_ones(tmp_path):
     text = page.read_text(encoding="utf-8")
     assert alone.thresholds is not None and "and thresholds tuned on folds" in text
     assert f"One model per task has {float(alone.score(rows, 'f1')):.3f}" in text
+
+
+@pytest.mark.parametrize(
+    "make",
+    [LabelGraphClassifier, KernelMultiTaskClassifier, lambda: KernelMultiTaskClassifier(kernels="linear")],
+)
+def test_features_that_the_estimator_makes_have_a_page(make, tmp_path):
+    rows = X[["age", "iron"]]
+    for learned, held_out in ((rows[LEARN], rows[TEST]), (rows[LEARN].to_numpy(), rows[TEST].to_numpy())):
+        fitted = make().fit(learned, SICK[LEARN])
+        page = fitted.report(tmp_path / "fit.html", held_out, SICK[TEST], bootstrap=0)
+        by = fitted.solution_.score(
+            reports._tasks_of(fitted, fitted.solution_, held_out, SICK[TEST], None), "accuracy"
+        )
+        right = fitted.predict(held_out) == SICK[TEST].to_numpy()
+        assert float(by) == pytest.approx(right.mean()) and f"{float(by):.3f}" in page.read_text("utf-8")
+
+
+def test_a_search_shows_its_best(tmp_path):
+    rows = X[["age", "iron"]]
+    grid = GridSearchCV(
+        make_pipeline(StandardScaler(), MultiTaskRegressor()), {"multitaskregressor__lam": [0.1, 50.0]}, cv=2
+    )
+    inside = make_pipeline(StandardScaler(), GridSearchCV(MultiTaskRegressor(), {"lam": [0.1, 50.0]}, cv=2))
+    for search in (grid, inside):
+        best = getattr(search.fit(rows, X["salt"]), "best_estimator_", search)
+        for show in (frame, importances):
+            assert show(search).equals(show(best)) and "iron" in show(search).index
+        assert summary(search) == summary(best)
+        page = report(search, tmp_path / "s.html", rows, X["salt"], bootstrap=0).read_text("utf-8")
+        assert "<title>MultiTaskRegressor: 1 task</title>" in page
+
+
+@for_each(
+    "estimator",
+    [
+        GridSearchCV(MultiTaskRegressor(), {"lam": [0.1, 50.0]}, cv=2, refit=False),
+        TransformedTargetRegressor(MultiTaskRegressor(), transformer=StandardScaler()),
+        make_pipeline(StandardScaler(), TransformedTargetRegressor(MultiTaskRegressor())),
+        PLST(),
+    ],
+)
+def test_what_has_no_solution_to_show_is_told(estimator):
+    y = SICK == "yes" if isinstance(estimator, PLST) else X["salt"]
+    estimator.fit(X[["age", "iron"]], y)
+    for show in (frame, importances, summary):
+        with pytest.raises(
+            ModelError, match=r"neither an estimator with a solution.*give the fitted estimator inside"
+        ):
+            show(estimator)
+
+
+def test_the_title_counts_tasks(tmp_path):
+    fitted = MultiTaskRegressor().fit(X[["age", "iron"]], X["salt"])
+    page = fitted.report(tmp_path / "fit.html", X[["age", "iron"]], X["salt"], bootstrap=0).read_text("utf-8")
+    assert "<title>MultiTaskRegressor: 1 task</title>" in page
 
 
 def test_one_task_has_nothing_to_stand_beside_it():

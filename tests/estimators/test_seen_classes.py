@@ -1,14 +1,25 @@
 """A label that training did not have is wrong wherever it is, in every measure; and what scorers ask of metadata routing."""
 
+import warnings
+
 import numpy as np
 import pytest
 import sklearn
 import sklearn.metrics as theirs
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import KFold, cross_val_score
+from sklearn.model_selection import KFold, LeaveOneOut, cross_val_score
 
 from mtldsl.errors import DataError, ModelError
-from mtldsl.estimators import GroupedMultiTaskClassifier, MultiTaskClassifier, scorer
+from mtldsl.estimators import (
+    GroupedMultiTaskClassifier,
+    GroupedMultiTaskRegressor,
+    MultiTaskClassifier,
+    MultiTaskRegressor,
+    MultiTaskRegressorCV,
+    scorer,
+)
+from mtldsl.estimators.baselines import BinaryRelevance
 from tests.estimators.cases import labels, rows_of_tasks
 
 
@@ -83,3 +94,52 @@ def test_scorers_ask_metadata_routing():
         assert (cross_val_score(grouped, X2, words, cv=folds, error_score="raise", **options) > 0.5).all()
     with pytest.raises(ModelError, match="write sample_weight or groups"):
         scorer("f1").set_score_request(weights=True)
+
+
+def test_labels_that_no_training_had_are_refused_by_score_too():
+    """Each counted as wrong: a score of 0 for labels read as text, and of labels -1 and +1 for 0 and 1."""
+    X, Y = labels()
+    ids = np.arange(len(X)) % 2
+    words = np.where(Y > 0, "yes", "no")
+    for fitted, right, wrongs in (
+        (MultiTaskClassifier().fit(X, Y), Y, (Y.astype(str), words, 2 * Y - 1)),
+        (MultiTaskClassifier().fit(X, words), words, (Y, np.where(Y > 0, "ja", "nein"))),
+        (BinaryRelevance().fit(X, Y), Y, (words, 2 * Y - 1)),
+        (MultiTaskClassifier().fit(X, Y[:, 0]), Y[:, 0], (words[:, 0],)),
+    ):
+        assert fitted.score(X, right) > 0.5
+        for wrong in wrongs:
+            with pytest.raises(
+                DataError, match=r"y holds .*, and training had .*give the classes of training"
+            ):
+                fitted.score(X, wrong)
+    rows = GroupedMultiTaskClassifier().fit(X, Y[:, 0], groups=ids)
+    with pytest.raises(DataError, match="text and numbers are not the same classes"):
+        rows.score(X, words[:, 0], groups=ids)
+
+
+def test_a_score_that_is_not_defined_says_so():
+    X, Y = labels()
+    ids, gone = np.arange(len(X)) % 2, np.full(len(X), np.nan)
+    numbers = Y + np.arange(len(Y))[:, None]
+    for fitted, y, beside in (
+        (MultiTaskClassifier().fit(X, Y), np.full(Y.shape, np.nan), {}),
+        (MultiTaskRegressor().fit(X, numbers), np.full(Y.shape, np.nan), {}),
+        (MultiTaskRegressor().fit(X, numbers), np.ones(Y.shape), {}),
+        (GroupedMultiTaskRegressor().fit(X, numbers[:, 0], groups=ids), gone, {"groups": ids}),
+        (GroupedMultiTaskClassifier().fit(X, Y[:, 0], groups=ids), gone, {"groups": ids}),
+    ):
+        with pytest.warns(UndefinedMetricWarning, match="the score is NaN: "):
+            assert np.isnan(fitted.score(X, y, **beside))
+
+
+def test_folds_without_a_score_say_what_to_write():
+    X, Y = labels()
+    y = np.where(np.arange(len(X)) < 40, 1.0, Y[:, 0] + np.arange(len(X)))  # equal labels in the first fold
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        MultiTaskRegressorCV(
+            values=[1.0], cv=[(np.arange(40, 60), np.arange(40)), (np.arange(50), np.arange(50, 60))]
+        ).fit(X, y)
+        with pytest.raises(DataError, match="no fold could be scored at any value; write fewer folds"):
+            MultiTaskRegressorCV(values=[1.0], cv=LeaveOneOut()).fit(X[:6], y[40:46])

@@ -8,13 +8,15 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold
 
 import mtldsl as mtl
 from mtldsl import DataError, ModelError
 from mtldsl.estimators import (
     GroupedMultiTaskClassifier,
+    GroupedMultiTaskClassifierCV,
     GroupedMultiTaskRegressor,
+    GroupedMultiTaskRegressorCV,
     KernelMultiTaskClassifier,
     LabelGraphClassifier,
     MultiTaskClassifier,
@@ -29,7 +31,12 @@ X, Y = regression()
 XL, YL = labels()
 TX, Ty, IDS, WORDS = rows_of_tasks()
 FRAME = pd.DataFrame(TX, columns=list("abcd")).assign(school=IDS)
+LABELS = pd.DataFrame(Y[:, :3], columns=["y0", "y1", "y2"])
 SUM = "squared_loss(W, tasks) + lam * l21_norm(W)"
+
+
+def chosen(y=Y, **how):
+    return MultiTaskRegressorCV(values=[1.0], **how).fit(X, y)
 
 
 def with_one(values, value, row=3):
@@ -69,7 +76,32 @@ WRONG = {
     "y without columns": (lambda: MultiTaskRegressor().fit(X, Y[:, :0]), DataError, ["no columns"]),
     "three classes a column": (lambda: MultiTaskClassifier().fit(XL, YL + np.arange(80)[:, None] % 2), DataError, ["3 classes", "one estimator on this column"]),
     "labels of another shape scored": (lambda: MultiTaskClassifier().fit(XL, YL).score(XL, YL[:, :2]), DataError, ["(80, 2)", "(80, 3)"]),
+    "labels without a column": (lambda: MultiTaskRegressor().fit(X, pd.DataFrame(Y)[[]]), DataError, ["y has no columns", "at least one task"]),
+    "labels without a column, classes": (lambda: MultiTaskClassifier().fit(XL, pd.DataFrame(YL)[[]]), DataError, ["y has no columns", "give at least one task"]),
+    "a task of one row, in folds": (lambda: GroupedMultiTaskRegressorCV(values=[1.0]).fit(TX, Ty, groups=np.where(np.arange(len(TX)) == 7, "solo", IDS)), DataError, ["of the task 'solo' is left to learn from", "unseen='mean'"]),
+    "a task of one row, in folds, classes": (lambda: GroupedMultiTaskClassifierCV(values=[1.0]).fit(TX, WORDS, groups=np.where(np.arange(len(TX)) == 7, "solo", IDS)), DataError, ["of the task 'solo' is left to learn from", "unseen='mean'"]),
+    # folds and measures that scikit-learn refuses
+    "folds by groups that are not there": (lambda: chosen(cv=GroupKFold(2)), DataError, ["cv=GroupKFold", "'groups'", "list(GroupKFold(5).split(X, y, groups))"]),
+    "folds by classes of numbers": (lambda: chosen(cv=StratifiedKFold(2)), DataError, ["cv=StratifiedKFold", "continuous", "write a number of folds"]),
+    "folds that are text": (lambda: chosen(cv="3"), DataError, ["cv='3'", "write a number of folds"]),
+    "folds that are one flag": (lambda: chosen(cv=True), DataError, ["cv=True", "write a number of folds"]),
+    "no folds": (lambda: chosen(cv=[]), DataError, ["cv=[]", "write a number of folds"]),
+    "folds of other rows": (lambda: chosen(cv=[(range(20), range(990, 999))]), DataError, ["the row 998 is not one of", "write a number of folds"]),
+    "a fold without rows": (lambda: chosen(cv=[(range(20), [])]), DataError, ["[] are not the positions of rows"]),
+    "a measure of one column": (lambda: chosen(scoring="neg_max_error"), ModelError, ["(scoring='neg_max_error')", "Multioutput", "such as 'mse'"]),
+    "a measure that takes no gap": (lambda: chosen(with_one(Y, np.nan), scoring="neg_root_mean_squared_error"), ModelError, ["NaN", "such as 'mse'"]),
+    "a measure of one label": (lambda: MultiTaskClassifierCV(scoring="jaccard").fit(XL, YL), ModelError, ["(scoring='jaccard')", "such as 'f1'"]),
+    "a short name of their measure": (lambda: chosen(scoring="MAPE"), ModelError, ["write 'neg_mean_absolute_percentage_error'"]),
+    "several measures": (lambda: chosen(scoring=["r2"]), ModelError, ["(scoring=['r2'])", "the name of one measure"]),
     # models and their parameters
+    "a parameter of the loss": (lambda: MultiTaskRegressor(loss="huber_loss", delta=2.0).fit(X, Y), ModelError, ["no parameter 'delta'; write model='huber_loss(W, tasks, delta=2.0) + lam * l21_norm(W)'; its parameters: lam"]),
+    "a report of other tasks": (lambda: GroupedMultiTaskRegressor(unseen="mean").fit(TX, Ty, groups=IDS).report("never.html", TX, Ty, groups=np.full(len(TX), "new")), DataError, ["no row here has a label and a task that was learned", "rows of tasks such as 'task "]),
+    "a missing class as text": (lambda: MultiTaskClassifier().fit(XL, np.where(np.arange(len(XL)) < 3, "nan", np.where(YL[:, 0] > 0, "yes", "no"))), DataError, ["y holds the text 'nan'", "astype(str)", "keep None"]),
+    "a missing class as text, of columns": (lambda: MultiTaskClassifier().fit(XL, pd.DataFrame({"u": np.where(YL[:, 0] > 0, "yes", "<NA>")})), DataError, ["y holds the text '<NA>'", "keep None"]),
+    "a missing task as text": (lambda: GroupedMultiTaskRegressor().fit(TX, Ty, groups=np.where(np.arange(len(TX)) < 3, "nan", IDS)), DataError, ["groups holds the text 'nan'", "keep None"]),
+    "weights in another order": (lambda: MultiTaskRegressor().fit(X, LABELS, sample_weight=LABELS[LABELS.columns[::-1]].abs() + 1), DataError, ["sample_weight: column 'y2' is number 0, and number 2 of the labels", "write sample_weight[list(y.columns)]"]),
+    "weights in another order, of tasks": (lambda: mtl.Tasks.shared(X, LABELS, sample_weights=LABELS[LABELS.columns[::-1]].abs() + 1), DataError, ["sample_weights: column 'y2' is number 0"]),
+    "weights in another order, scored": (lambda: MultiTaskRegressor().fit(X, LABELS).score(X, LABELS, sample_weight=LABELS[LABELS.columns[::-1]].abs() + 1), DataError, ["sample_weight: column 'y2' is number 0"]),
     "an unknown parameter": (lambda: MultiTaskRegressor(alpha=1.0).fit(X, Y), ModelError, ["no parameter 'alpha'", "its parameters: lam"]),
     "an unknown parameter, set": (lambda: MultiTaskRegressor().set_params(alpha=1.0), ModelError, ["Invalid parameter 'alpha'", "lam", "tol"]),
     "a misspelt argument": (lambda: MultiTaskRegressor(penality="l1_norm"), ModelError, ["(penality='l1_norm')", "did you mean 'penalty'"]),

@@ -41,9 +41,14 @@ __all__ = [
 
 @dataclass(frozen=True)
 class CsvSettings:
-    """Limit of mistakes: a column with text in at most `mistake_share` of its cells is one of numbers."""
+    """Limits of mistakes.
+
+    mistake_share : a column with text in at most this share of its cells is one of numbers
+    code_values   : so is one with more values than these, all numbers but one
+    """
 
     mistake_share: float = 0.1
+    code_values: int = 12
 
 
 SETTINGS = CsvSettings()
@@ -73,7 +78,8 @@ def no_number(texts: Sequence[str], lines: Sequence[int], role: str) -> str | Sp
         return f"{said}; write " + Spelled.option("binary", "True") + ", which reads no and yes as -1 and +1"
     if all(is_number(with_point(one)) for _, one in wrong):
         return f"{said}; where commas stand for decimal points write " + Spelled.option("decimal", "','")
-    if len(wrong) <= SETTINGS.mistake_share * len(texts):
+    alike = len({one.strip() for _, one in wrong}) == 1 and len(wrong) < len(texts)
+    if len(wrong) <= SETTINGS.mistake_share * len(texts) or alike:
         many = (
             "this cell alone is none" if len(wrong) == 1 else f"{len(wrong):,} such cells of {len(texts):,}"
         )
@@ -121,7 +127,8 @@ def read_csv(
     features       : the input columns (None: all others that are not in `drop`)
     sample_weights : a column of weights > 0
     one_hot        : columns to turn into 0/1 indicators, one per value in sorted order (two values: one, of the second);
-                     True: every feature column with text
+                     True: every feature column with text, unless its other cells say that it is one of numbers: then the text is
+                     refused
     one_vs_rest    : the label column holds classes: a task per class in sorted order, labels +1 against -1 (two classes: one
                      task, the second against the first)
     binary         : labels are 0/1, no/yes, n/y, false/true or f/t, in upper or lower case, and are read as -1/+1
@@ -130,7 +137,7 @@ def read_csv(
                      `solution.predict` puts the same into new rows. "error": DataError
     decimal        : "," where 1,5 is one and a half, beside another delimiter
 
-    Empty cells, NA and ? are missing: a row without a label is not in that task. DataError, with the line and the column, for a
+    Empty cells, ?, NA, NaN, N/A, n/a, #N/A, <NA>, null and NULL are missing: a row without a label is not in that task. DataError, with the line and the column, for a
     feature that is missing or not a number, a line with too few or too many cells, a column that does not exist.
 
     >>> import tempfile, pathlib
@@ -212,6 +219,7 @@ def rows_of(path, delimiter, header, decimal="."):
             term=path,
             argument="delimiter",
         )
+    _refuse_other_formats(path)
     rows, lines, before = [], [], 0  # the last line of the row before
     with path.open(newline="", encoding="utf-8-sig") as file:
         reader = csv.reader(_sound_lines(file, path), delimiter=delimiter, skipinitialspace=True, strict=True)
@@ -229,6 +237,13 @@ def rows_of(path, delimiter, header, decimal="."):
             raise _wrong_row(path, delimiter, before, reader.line_num, error) from None
     if len(rows) <= header:
         raise DataError(f"needs {'a line of names and ' * header}at least one row", term=path)
+    first = rows[0][0].strip()
+    if first.lower().startswith("sep=") and len(rows[0]) <= 2:
+        mark = (first + delimiter)[4]
+        raise DataError(
+            f"{path}:1: 'sep={mark}' tells spreadsheets alone what stands between cells",
+            write_instead="leave the line out, and write " + Spelled.option("delimiter", repr(mark)),
+        )
     names = [name.strip() for name in rows[0]] if header else [str(j) for j in range(len(rows[0]))]
     other = next((mark for mark in ";\t|," if len(names) == 1 and mark in names[0]), None)
     if other is not None:
@@ -241,10 +256,30 @@ def rows_of(path, delimiter, header, decimal="."):
     for row, line in zip(rows, lines, strict=True):
         if len(row) != len(names):
             raise DataError(
-                f"{path}:{line}: {len(row)} cells, but there are {len(names)} columns ({delimiter=})",
+                f"{path}:{line}: {len(row)} cells, but there {'is 1 column' if len(names) == 1 else f'are {len(names)} columns'} ({delimiter=})",
                 argument="delimiter",
             )
     return names, rows, np.array(lines)
+
+
+#: first bytes of files of other formats -> what they are, what there is to do
+_OTHER_FORMATS = {
+    b"\x1f\x8b": ("is packed by gzip", "unpack it first"),
+    b"PK\x03\x04": ("is a zip archive or a spreadsheet", "unpack it, or save the sheet as CSV in UTF-8"),
+    b"\xd0\xcf\x11\xe0": ("is a spreadsheet", "save the sheet as CSV in UTF-8"),
+    b"PAR1": ("is a Parquet file", "write engine='dask' in a problem file, or pandas.read_parquet"),
+    b"\xff\xfe": ("is in UTF-16", "save it in UTF-8"),
+    b"\xfe\xff": ("is in UTF-16", "save it in UTF-8"),
+}
+
+
+def _refuse_other_formats(path) -> None:
+    """DataError for a file whose first bytes are those of another format."""
+    with path.open("rb") as file:
+        start = file.read(4)
+    for mark, (what, instead) in _OTHER_FORMATS.items():
+        if start.startswith(mark):
+            raise DataError(f"{what}, and no CSV", term=path, write_instead=instead)
 
 
 def _sound_lines(file: Iterable[str], path) -> Iterator[str]:
@@ -319,7 +354,7 @@ def _column(name, texts, lines, nominal: bool, nominal_if_text: bool, role: str)
     try:
         numbers = [number(text) for text in texts]
     except ValueError:
-        if nominal_if_text:
+        if nominal_if_text and not _is_one_of_numbers(texts):
             return _nominal(name, texts)
     else:
         for value, text, line in zip(numbers, texts, lines, strict=True):
@@ -327,6 +362,19 @@ def _column(name, texts, lines, nominal: bool, nominal_if_text: bool, role: str)
                 return DataColumn(name, unusable=f"is infinite, {text!r} in line {line}"), numbers
         return DataColumn(name), numbers
     return DataColumn(name, unusable=no_number(texts, lines, role)), [np.nan] * len(texts)
+
+
+def _is_one_of_numbers(texts) -> bool:
+    """Tell whether a column with text is meant to hold numbers: by few cells with text, or by one text beside many numbers.
+
+    >>> _is_one_of_numbers(["unknown", *map(str, range(20))]), _is_one_of_numbers(["1", "2", "other"])
+    (True, False)
+    """
+    there = [text.strip() for text in texts if not is_missing(text)]
+    words = [text for text in there if not is_number(text)]
+    if len(words) <= SETTINGS.mistake_share * len(texts):
+        return True
+    return len(set(words)) == 1 and len(set(there)) - 1 > SETTINGS.code_values
 
 
 def _nominal(name, texts):

@@ -49,7 +49,8 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # What one cell of a file says: a number, a missing value, a label.
 
-MISSING = {"", "?", "NA", "N/A", "NaN", "nan"}
+#: as spreadsheets, databases, R and pandas write it; None is not among them, which may be a category
+MISSING = {"", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "#N/A", "<NA>"}
 
 #: what a label says in words where it is read as 0/1, in lower case
 ANSWERS = {"no": 0.0, "n": 0.0, "false": 0.0, "f": 0.0, "yes": 1.0, "y": 1.0, "true": 1.0, "t": 1.0}
@@ -384,7 +385,7 @@ class DataTable:
 
     def _categories(self, j: int) -> list[str]:
         """Column j as text: the ids of tasks."""
-        self._refuse_missing([j])
+        self._refuse_missing([j], "task")
         cells, values = self._numbers(j), self.columns[j].values
         return [f"{cell:g}" if values is None else values[int(cell)] for cell in cells]
 
@@ -432,7 +433,7 @@ class DataTable:
             parts.append(2.0 * columns[-1].indicators(cells) - 1.0)
         return np.hstack(parts), [part for column in columns for part in column.made], tuple(columns)
 
-    def _refuse_missing(self, positions) -> None:
+    def _refuse_missing(self, positions, role: str = "drop") -> None:
         cells = self.cells[:, positions]
         if isinstance(cells, np.ndarray):
             rows, columns = np.nonzero(np.isnan(cells))
@@ -451,11 +452,13 @@ class DataTable:
             raise DataError(
                 f"{self.path}:{self.lines[rows[first]]}: column {self.names[positions[columns[first]]]!r} has no value "
                 f"({rows.size} such cells{shown})",
-                write_instead="fill it in, write "
+                write_instead="fill it in, or leave out the row: every row needs a task"
+                if role == "task"
+                else "fill it in, write "
                 + Spelled.option("impute", '"mean"')
                 + ", leave out the row, or leave out the column with "
                 + Spelled.option("drop", "[...]"),
-                argument="drop",
+                argument=role,
             )
 
 

@@ -9,8 +9,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mtldsl.errors import DataError, ModelError
-from mtldsl.estimators.base_estimator import checked_inputs, refuse_unpaired, warn_of_one_class
-from mtldsl.estimators.label_tables import hold_targets, keep_targets, share_right
+from mtldsl.estimators.base_estimator import warn_of_one_class
+from mtldsl.estimators.estimator_inputs import checked_inputs, refuse_unpaired
+from mtldsl.estimators.label_tables import hold_classes, hold_targets, keep_targets, share_right
 from mtldsl.estimators.targets import binary_columns, require_y
 from mtldsl.utils.validation import as_float, quoted
 
@@ -90,6 +91,7 @@ class Baseline(ClassifierMixin, BaseEstimator):
         """The share of rows whose labels are all right; missing labels are not counted, nor rows that have none."""
         refuse_unpaired(X, y=y, sample_weight=sample_weight)
         hold_targets(self, y)
+        hold_classes(self, y)
         return share_right(y, self.predict(X), sample_weight)
 
     def __sklearn_tags__(self):

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
+from mtldsl.display.html import html_of
+from mtldsl.display.sections import Panel, Table
 
 pytest.importorskip("matplotlib")
 
@@ -157,6 +159,23 @@ def test_without_matplotlib_there_are_no_pictures(model, tmp_path, monkeypatch):
 def test_a_file_that_cannot_be_written_is_named(model, tmp_path):
     with pytest.raises(mtl.DataError, match="absent"):
         model[1].solve(tol=1e-3).report(tmp_path / "absent" / "r.html")
+
+
+def test_an_ending_of_another_format_is_refused(model, tmp_path):
+    solution = model[1].solve(tol=1e-3)
+    for name in ("r.pdf", "r.txt", "r.json", "r.PNG"):
+        with pytest.raises(mtl.DataError, match=r"page of HTML.*write '.*r\.html'"):
+            solution.report(tmp_path / name, bootstrap=0)
+        assert not (tmp_path / name).exists()
+    assert solution.report(tmp_path / "r.HTM", bootstrap=0).exists()
+
+
+def test_a_table_wider_than_the_page_says_that_it_scrolls():
+    def page(columns):
+        return html_of(Panel("", tables=[Table(["measure"] * columns, [["0.627 [0.465, 0.745]"] * columns])]))
+
+    kinds = [re.findall(r'<p class="(hint[a-z ]*)">', page(columns)) for columns in (2, 4, 5, 7)]
+    assert kinds == [[], ["hint"], ["hint wide"], ["hint widest"]]
 
 
 @pytest.mark.slow

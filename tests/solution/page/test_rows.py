@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.solution.headline_sections import ReportContext, lead, numbers, verdict
+from mtldsl.solution.headline_sections import ReportContext, lead, numbers, shortened, verdict
 from mtldsl.solution.solution_page import _shown_good
 
 
@@ -48,7 +48,9 @@ def test_rows_that_were_learned_on_are_said_to_be(data, solution):
     mixed = ReportContext(
         solution, mtl.Tasks.separate(both, labels, task_names=data[0].task_names), bootstrap=0
     )
-    assert lead(mixed)[0].startswith("On 160 rows that you gave (96 were learned on)")
+    assert lead(mixed)[0].startswith(
+        "On 160 rows that you gave (96 equal rows that were learned_attribute on)"
+    )
 
 
 def test_rows_beside_a_file_are_those_that_were_given(data, solution, tmp_path):
@@ -57,6 +59,15 @@ def test_rows_beside_a_file_are_those_that_were_given(data, solution, tmp_path):
     assert lead(facts)[0].startswith("On 64 rows that you gave, its")
     assert "cross-check not stored in the file" in verdict(facts)[0]
     assert "not learned on" in lead(ReportContext(loaded, data[1], bootstrap=0, held_out=True))[0]
+
+
+def test_a_negative_number_that_shows_no_digit_has_no_sign():
+    assert [shortened(each) for each in (-0.0, -0.0004, -0.0005001, 0.0)] == [
+        "0.000",
+        "0.000",
+        "-0.001",
+        "0.000",
+    ]
 
 
 def test_a_rival_that_scores_higher_is_not_hidden(data, solution):
