@@ -288,11 +288,16 @@ def read_archive(path, what: str = "an .npz file", names=None, role: Role = "inp
     """name -> array of an .npz file: all of them, or those in `names` that it holds, with None for the others.
 
     DataError for a file of another kind or with damaged bytes; for Python objects, which are never unpickled; for an array whose
-    header claims another size than the archive has for it, and for more than fits into memory.
+    header claims another size than the archive has for it, for a name that is there twice, and for more than fits into memory.
     """
     path = regular_file(path, role)
     with reading(path, what), ZipFile(path) as archive:
-        members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+        members: dict[str, Any] = {}
+        for info in archive.infolist():
+            name = info.filename.removesuffix(".npy")
+            if name in members:
+                raise ValueError(f"it holds {name!r} twice, of which only one would be read")
+            members[name] = info
         arrays: dict[str, Any] = {name: None for name in members if names is not None and name not in names}
         wanted = {name: info for name, info in members.items() if name not in arrays}
         _require_memory(sum(info.file_size for info in wanted.values()))
