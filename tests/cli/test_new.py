@@ -236,6 +236,11 @@ def test_what_cannot_be_drafted_is_said_with_what_to_write(name, content, option
     assert words in capsys.readouterr().err
 
 
+def test_a_folder_is_no_table(capsys):
+    assert main(["new", "."]) == 2
+    assert ".: cannot be read: is not a regular file but a folder" in capsys.readouterr().err
+
+
 def shops(tmp_path, rows=480, outcomes=0, shop=lambda i: f"shop {i % 40:02d}", header="shop"):
     """id, shop, three numbers, and so many columns of 0 and 1, or one number, at the end."""
     rng = np.random.default_rng(1)
