@@ -62,6 +62,7 @@ def _arguments(parser: ArgumentParser) -> None:
         help="such as ';'; without it what makes the most columns of the first line",
     )
     parser.add_argument(
+        "-o",
         "--output",
         type=Path,
         metavar="PATH",

@@ -54,7 +54,11 @@ def _arguments(parser: ArgumentParser) -> None:
     )
     add_marks(parser, "NEW")
     parser.add_argument(
-        "--output", type=Path, metavar="PATH", help=f"write there (.csv) in place of standard output, {OVER}"
+        "-o",
+        "--output",
+        type=Path,
+        metavar="PATH",
+        help=f"write there (.csv) in place of standard output, {OVER}",
     )
 
 

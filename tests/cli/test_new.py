@@ -132,6 +132,10 @@ def test_a_file_that_is_there_stays(tmp_path, capsys):
     (tmp_path / "my data.toml").write_text("mine")
     assert main(["new", str(path)]) == 2
     assert "is there already" in capsys.readouterr().err and (tmp_path / "my data.toml").read_text() == "mine"
+    assert (
+        main(["new", str(path), "-o", str(tmp_path / "other.toml")]) == 0
+        and (tmp_path / "other.toml").exists()
+    )
 
 
 def test_delimiters_are_found_and_amounts_are_no_ids(tmp_path, capsys):
