@@ -27,7 +27,7 @@ from mtldsl.solution.headline_sections import (
 from mtldsl.solution.learned import SETTINGS as LEARNED
 from mtldsl.solution.score_intervals import Scored
 from mtldsl.solution.score_sections import convergence, features, learned, path, scores
-from mtldsl.utils.files import atomic_file
+from mtldsl.utils.files import atomic_file, named
 from mtldsl.utils.validation import as_path
 
 __all__ = [
@@ -51,7 +51,7 @@ def write_report(
 ) -> Path:
     """See `Solution.report`."""
     where = as_path(file, "path of a report")
-    where = where if where.suffix else where.with_suffix(".html")
+    where = where if where.suffix else named(where).with_suffix(".html")
     facts = Facts(solution, tasks, cross_check, cross_validation, tuple(solutions), title=title, **samples)
     with atomic_file(where) as out:
         out.write(html_report(facts).encode())

@@ -29,6 +29,7 @@ __all__ = [
     "check_writable",
     "checked_csr",
     "inputs_kept",
+    "named",
     "new_file",
     "note_folder",
     "note_input",
@@ -276,12 +277,19 @@ _HEADERS: dict[tuple, Callable] = {
 
 
 def npz_path(path: Path) -> Path:
-    """The path with the ending that an archive has.
+    """The path with the ending that an archive has; DataError for a folder, beside which it would lie.
 
     >>> npz_path(Path("run.1")).name, npz_path(Path("run.npz")).name
     ('run.1.npz', 'run.npz')
     """
-    return path if path.suffix == ".npz" else path.with_name(path.name + ".npz")
+    return path if path.suffix == ".npz" else named(path).with_name(path.name + ".npz")
+
+
+def named(path: Path) -> Path:
+    """A path without an ending, to which one is added; DataError for a folder, beside which that would lie."""
+    if not path.name or path.is_dir():
+        raise DataError(f"{path}: is a folder", write_instead="give the name of a file in it")
+    return path
 
 
 def read_archive(path, what: str = "an .npz file", names=None, role: Role = "input") -> dict[str, np.ndarray]:

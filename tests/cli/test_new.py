@@ -243,6 +243,8 @@ def test_what_cannot_be_drafted_is_said_with_what_to_write(name, content, option
 def test_a_folder_is_no_table(capsys):
     assert main(["new", "."]) == 2
     assert ".: cannot be read: is not a regular file but a folder" in capsys.readouterr().err
+    assert main(["report", ".", "o.toml"]) == 2
+    assert ".: is a folder; give the name of a file in it" in capsys.readouterr().err
 
 
 def shops(tmp_path, rows=480, outcomes=0, shop=lambda i: f"shop {i % 40:02d}", header="shop"):
