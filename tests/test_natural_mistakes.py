@@ -69,6 +69,7 @@ MISTAKES = {
     "solve('ADMM')": (lambda s: PROBLEM.solve("ADMM"), mtl.SolverError, ["no such solver; did you mean 'admm'?"]),
     "solve('fista')": (lambda s: PROBLEM.solve("fista"), mtl.SolverError, ["write one of 'auto', 'closed_form'"]),
     "path('lam', ...)": (lambda s: PROBLEM.path("lam", [1.0]), mtl.ModelError, ["is the name of a parameter", "problem.parameters[0]"]),
+    "path(lam)[0]": (lambda s: PROBLEM.path(LAM, [1.0])[0], mtl.ModelError, ["path(lam, ...)[0]", "write list(problem.path(lam, ...))[0]"]),
     "path(another)": (lambda s: PROBLEM.path(mtl.Parameter(1.0, "mu"), [1.0]), mtl.ModelError, ["no such parameter; it has lam"]),
     "lambda_max('lam')": (lambda s: PROBLEM.lambda_max("lam"), mtl.ModelError, ["give the Parameter itself"]),
     "squared_loss(W)": (lambda s: mtl.squared_loss(W), mtl.ModelError, ["missing", "squared_loss(W, tasks, "]),

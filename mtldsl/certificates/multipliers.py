@@ -166,6 +166,9 @@ def make_stationary(
     for name in weights if free else ():
         if takers[name] is None:
             _solve_by_least_squares(form, name, u, v)
+    for taker in takers.values():
+        if taker is not None:  # what it is now decides nothing, and would hide small residuals by its size
+            v[taker] = np.zeros_like(v[taker])
     residual = stationarity(form, u, v)
     left: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     if free:
@@ -179,7 +182,7 @@ def make_stationary(
                 return name, left
     for name, taker in takers.items():
         if taker is not None:
-            v[taker] = v[taker] - residual[name] / form.functions[taker].map.multiple_of(name)
+            v[taker] = -residual[name] / form.functions[taker].map.multiple_of(name)
     return None, left
 
 

@@ -180,16 +180,16 @@ def _all(entries: list[CatalogueEntry]) -> Group:
     parts = []
     for kind in KINDS.values():
         table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), show_header=False)
-        table.add_column(style="bold")
-        table.add_column()
+        table.add_column(style="bold", overflow="fold")
+        table.add_column(overflow="fold")
         for item in entries:
             if item.kind == kind:
                 table.add_row(Text(_short(item)), Text(item.formula))
         parts += [Text(HEADINGS[kind], "bold underline"), Text(ABOUT[kind], "dim"), table, Text()]
     for heading, about, items in groups_of_helpers():
         table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), show_header=False)
-        table.add_column(style="bold")
-        table.add_column()
+        table.add_column(style="bold", overflow="fold")
+        table.add_column(overflow="fold")
         for item in items:
             table.add_row(Text(item.short), Text(item.summary))
         parts += [Text(heading, "bold underline"), Text(about, "dim"), table, Text()]
@@ -203,7 +203,7 @@ def _short(item: CatalogueEntry) -> str:
 def _one(item: CatalogueEntry) -> Group:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
-    grid.add_column()
+    grid.add_column(overflow="fold")
     for label, value in _facts(item).items():
         grid.add_row(Text(label), Text(value))
     return Group(Text(item.name, "bold"), grid, Text(), *map(Text, _paragraphs(item.documentation)))

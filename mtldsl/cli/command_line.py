@@ -57,7 +57,7 @@ class _Parser(argparse.ArgumentParser):
     def _check_value(self, action, value) -> None:
         if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
             raise argparse.ArgumentError(
-                None, f"there is no command {value!r}{nearest(str(value), action.choices)}; the commands are {', '.join(action.choices)}"
+                None, f"there is no command {value!r}{nearest(str(value), action.choices)}; `mtldsl --help` says what each is for"
             )  # fmt: skip
         super()._check_value(action, value)
 

@@ -121,7 +121,7 @@ def _apart(found: dict) -> Text:
 
 def _table(first: str, *others: str) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style=DIM)
-    table.add_column(first)
+    table.add_column(first, overflow="fold")
     for name in others:
         table.add_column(name, justify="left" if name == "status" else "right", no_wrap=True)
     return table
@@ -275,10 +275,10 @@ def _facts(matrix: dict) -> list[str]:
 def block_check(check: dict) -> Group:
     """Every block of unknowns against cvxpy, the others kept."""
     blocks = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style=DIM)
-    blocks.add_column("over", style=DIM)
+    blocks.add_column("over", style=DIM, overflow="fold")
     for name in ("mtldsl", "reference", "difference", "seconds"):
         blocks.add_column(name, justify="right")
-    blocks.add_column("by")
+    blocks.add_column("by", overflow="fold")
     for row in check["blocks"]:
         blocks.add_row(
             Text(row["name"]),

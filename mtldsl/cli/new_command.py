@@ -62,6 +62,7 @@ def _arguments(parser: ArgumentParser) -> None:
         help="such as ';'; without it what makes the most columns of the first line",
     )
     parser.add_argument(
+        "-o",
         "--output",
         type=Path,
         metavar="PATH",
@@ -79,10 +80,10 @@ def _new(options) -> int:
 
     labels = [name.strip() for text in options.labels for name in text.split(",") if name.strip()]
     check_ending(options.output, "--output", (".toml",))
-    path = options.output or options.table.with_suffix(".toml")
     drafted = draft(
         options.table, labels, options.task, options.delimiter, options.output and options.output.parent
     )
+    path = options.output or options.table.with_suffix(".toml")
     text = visible(drafted.text, kept="\n")
     if options.shown:
         print_content(text.rstrip("\n"), one_line=True)

@@ -83,8 +83,10 @@ def print_json(value) -> None:
 def print_content(content, one_line: bool = False) -> None:
     """Plain text as it is, anything else through rich, broken at the width of the terminal unless it is to be one line.
 
-    A reader that has left, as `head` does, changes nothing. DataError where what is printed goes to a disk that is full.
+    A reader that has left, as `head` does, changes nothing. DataError where what is printed goes to a disk that is full, or nowhere.
     """
+    if sys.stdout is None:  # the shell's >&-
+        raise DataError("standard output is closed", write_instead="print to a file, or to /dev/null")
     try:
         if isinstance(content, str):
             print(content)

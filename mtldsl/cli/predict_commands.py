@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from mtldsl.cli.command import OK, OVER, PAGES, TABLES, Command, add_marks, check_ending, marks_of
 from mtldsl.cli.output import print_content, save_text
 from mtldsl.errors import DataError, ModelError
-from mtldsl.utils.files import check_writable
+from mtldsl.utils.files import check_writable, named
 
 __all__ = [
     "PREDICT",
@@ -54,7 +54,11 @@ def _arguments(parser: ArgumentParser) -> None:
     )
     add_marks(parser, "NEW")
     parser.add_argument(
-        "--output", type=Path, metavar="PATH", help=f"write there (.csv) in place of standard output, {OVER}"
+        "-o",
+        "--output",
+        type=Path,
+        metavar="PATH",
+        help=f"write there (.csv) in place of standard output, {OVER}",
     )
 
 
@@ -146,7 +150,7 @@ def _report(options) -> int:
     from mtldsl.solution.solution import Solution
     from mtldsl.solution.solution_page import html_report
 
-    path = options.output or options.model.with_suffix(".html")
+    path = options.output or named(options.model).with_suffix(".html")
     check_ending(path, "--output", PAGES)
     if (
         options.output is None and path.is_file()

@@ -338,10 +338,9 @@ def _cross_check(check: dict) -> Group:
     if check["kind"] == "blocks":
         return block_check(check)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style=DIM)
-    table.add_column("", style=DIM)
-    table.add_column("mtldsl", justify="right")
-    table.add_column("reference", justify="right")
-    table.add_row("solver", check["solver"], f"cvxpy, {check['backend']}")
+    table.add_column("", style=DIM, overflow="fold")
+    table.add_column("mtldsl", justify="right", no_wrap=True)
+    table.add_column("reference", justify="right", no_wrap=True)
     table.add_row(
         "objective", *(f"{check[key]:.10g}" for key in ("fast_by_reference", "reference_objective"))
     )
@@ -350,6 +349,7 @@ def _cross_check(check: dict) -> Group:
     table.add_row("violation", small(check["fast_violation"]), small(check["reference_violation"]))
     table.add_row("seconds", f"{check['fast_seconds']:.3f}", f"{check['reference_seconds']:.3f}")
     rows = [
+        ("solvers", f"{check['solver']}; cvxpy, {check['backend']}"),
         ("objectives", f"differ by {check['difference']:+.1e}, allowed {check['tol']:.1e}"),
         ("formulas", f"differ by {small(check['formula_difference'])} at the same weights"),
         ("predictions", f"differ by {small(check['prediction_difference'])} at most"),

@@ -80,7 +80,7 @@ def _solve_options(parser: ArgumentParser) -> None:
     add_solve_options(parser)
     parser.add_argument("--no-check", action="store_true", help="leave out the cross-check")
     parser.add_argument(
-        "--output", action="append", type=Path, default=[], metavar="PATH",
+        "-o", "--output", action="append", type=Path, default=[], metavar="PATH",
         help="write the solution (.npz), predictions of the rows held out (.csv) or the report (.txt, .html, .json), "
         f"{OVER}; may be repeated",
     )  # fmt: skip

@@ -80,7 +80,7 @@ def pairs(rows: Iterable[tuple[str, str | Text]]) -> Table:
     """A label and a value a row."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style=DIM, no_wrap=True)
-    grid.add_column()
+    grid.add_column(overflow="fold")
     for label, value in rows:
         grid.add_row(Text(label), value if isinstance(value, Text) else Text(value))
     return grid

@@ -22,6 +22,7 @@ from mtldsl.problems.cross_check_blocks import (
 )
 from mtldsl.problems.cross_check_comparison import SETTINGS as COMPARISON
 from mtldsl.problems.cross_check_comparison import TOLERANCE, BlockCheck, CrossCheck
+from mtldsl.problems.statement_check import require_own_weights
 from mtldsl.solution.solution import Solution
 from mtldsl.utils import interrupts
 from mtldsl.utils.parallel import on_one_blas_thread
@@ -311,6 +312,8 @@ def _check_belongs(problem: Checkable, form: NormalForm, solution: Solution) -> 
             term="cross_check(solution=...)",
             write_instead="give a solution of this problem",
         )
+    if not solution.verified:
+        require_own_weights(problem, form, solution)
 
 
 def _require_few_labellings(form: NormalForm) -> None:

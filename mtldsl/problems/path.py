@@ -262,11 +262,19 @@ class Solutions(Iterator[Solution]):
 
     def __init__(self, name: str, values: Sequence[float], found: Generator[Solution, None, None]):
         ends = f", from {values[0]:.4g} to {values[-1]:.4g}" if values else ""
+        self._name = name
         self._said = f"path of {name} over {len(values)} values{ends}"
         self._found = found
 
     def __next__(self) -> Solution:
         return next(self._found)
+
+    def __getitem__(self, k: Any) -> Solution:
+        raise ModelError(
+            "the solutions are made one after the other, as they are asked for",
+            term=f"path({self._name}, ...)[{k!r}]",
+            write_instead=f"write list(problem.path({self._name}, ...))[{k!r}]",
+        )
 
     def close(self) -> None:
         """End the path here, and put the parameter's value back."""

@@ -429,7 +429,7 @@ class Problem(Statement):
         Solution.
 
         tol : by how much, relative to the largest weight, a constraint may be violated, as in `solve`; above, the value is inf
-        ModelError for other shapes.
+        ModelError for other shapes, NaN and infinities. A value beyond float64 is inf.
 
         >>> import numpy as np, mtldsl as mtl
         >>> tasks = mtl.Tasks.shared(np.eye(2), np.array([[2.0], [0.0]]))

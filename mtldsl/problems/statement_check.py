@@ -18,7 +18,7 @@ from mtldsl.certificates.plain.plain_values import (
     some_samples,
     totals_of,
 )
-from mtldsl.errors import CrossCheckError, LostClusterError
+from mtldsl.errors import CrossCheckError, LostClusterError, ModelError
 from mtldsl.language.constraints import RangeConstraint
 from mtldsl.language.learned_unknowns import LearnedUnknown
 from mtldsl.language.substitution import intercepts_of
@@ -32,6 +32,7 @@ __all__ = [
     "CheckSettings",
     "ShareCheck",
     "agree_with_statement",
+    "require_own_weights",
 ]
 
 
@@ -132,6 +133,18 @@ def agree_with_statement(statement: Statement, form: NormalForm, solution: Solut
         raise
 
 
+def require_own_weights(statement: Any, form: NormalForm, solution: Solution) -> None:
+    """Raise ModelError where what a file says of `solution.W` or `solution.intercept` is not what the losses make of its blocks."""
+    try:
+        _StatementComparison(statement, form, solution).weights()
+    except CrossCheckError as error:
+        raise ModelError(
+            "solution.W or solution.intercept contradicts the solution's own blocks: its file was changed",
+            term=error.term,
+            write_instead="solve again, problem.solve(warm_start=solution)",
+        ) from None
+
+
 class _StatementComparison:
     def __init__(self, statement: Statement, form: NormalForm, solution: Solution):
         self.statement, self.form, self.solution = statement, form, solution
@@ -147,7 +160,7 @@ class _StatementComparison:
             if not self._has_no_time:
                 self._objective()
             self._violation()
-            self._weights()
+            self.weights()
             if not self._has_no_time:
                 self._unused()
         except LostClusterError as error:  # what was solved is not lost with it
@@ -378,7 +391,7 @@ class _StatementComparison:
 
     # ------------------------------------------------------------------------------------------------- weights
 
-    def _weights(self) -> None:
+    def weights(self) -> None:
         """Check that `solution.W` and `solution.intercept` are those of the losses as typed."""
         shares = self.statement.shares
         terms = (

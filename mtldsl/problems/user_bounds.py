@@ -22,9 +22,9 @@ from mtldsl.problems.user_multipliers import (
     is_shared_out,
     multipliers_of,
     proof_of,
+    read_finite,
     split_multipliers,
 )
-from mtldsl.utils.arrays import read_dense
 
 __all__ = [
     "SETTINGS",
@@ -140,7 +140,9 @@ class BoundCheck(Displayable):
 def value_at(form: NormalForm, given: Any, tol: float) -> float:
     """See `Problem.value`."""
     x = blocks_of(form, given)
-    return form.value(x) if form.violation(x) <= tol * max(1.0, _size(x)) else np.inf
+    with np.errstate(over="ignore", invalid="ignore"):
+        value = form.value(x) if form.violation(x) <= tol * max(1.0, _size(x)) else np.inf
+    return np.inf if np.isnan(value) else value  # beyond float64
 
 
 def check_bound(
@@ -224,7 +226,7 @@ def _of_functions(form: NormalForm, u, given: Mapping[str, Any]) -> tuple[list[n
         array = (
             np.zeros(f.map.shape)
             if f.typed not in given
-            else read_dense(given[f.typed], f"check_bound: {f.typed}", ModelError)
+            else read_finite(given[f.typed], f"check_bound: {f.typed}")
         )
         if array.shape != f.map.shape:
             raise ModelError(

@@ -13,7 +13,7 @@ from mtldsl.certificates.multipliers import stationarity
 from mtldsl.errors import ModelError
 from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm
 from mtldsl.utils.arrays import read_dense
-from mtldsl.utils.validation import quoted
+from mtldsl.utils.validation import MAX_MAGNITUDE, quoted
 
 __all__ = [
     "blocks_of",
@@ -22,6 +22,7 @@ __all__ = [
     "is_shared_out",
     "multipliers_of",
     "proof_of",
+    "read_finite",
     "split_multipliers",
 ]
 
@@ -199,7 +200,7 @@ def blocks_of(form: NormalForm, given: Any) -> Blocks:
         raise ModelError(f"the block {missing[0]!r} is not given", term="value(W)")
     x = form.zeros()
     for name, array in given.items():
-        array = read_dense(array, f"value: {name}", ModelError)
+        array = read_finite(array, f"value: {name}", np.finfo(float).max)
         if array.shape != form.shapes[name] and array.size == np.prod(form.shapes[name]) and array.ndim == 1:
             array = array.reshape(form.shapes[name])
         if array.shape != form.shapes[name]:
@@ -211,6 +212,18 @@ def blocks_of(form: NormalForm, given: Any) -> Blocks:
             )  # fmt: skip
         x[name] = array
     return x
+
+
+def read_finite(given: Any, what: str, largest: float = MAX_MAGNITUDE) -> np.ndarray:
+    """Numbers as somebody types them; ModelError where one is NaN, infinite or beyond the largest."""
+    array = read_dense(given, what, ModelError)
+    strange = np.argwhere(~(np.abs(array) <= largest))
+    if len(strange):
+        place = tuple(strange[0].tolist())
+        raise ModelError(
+            f"the entry at {place} is {array[place]}", term=what, write_instead=f"write finite numbers up to {largest:.3g}"
+        )  # fmt: skip
+    return array
 
 
 def split_multipliers(form: NormalForm, given: Any) -> tuple[Any, dict[str, Any]]:
@@ -280,13 +293,14 @@ def by_loss(form: NormalForm, given: Any) -> list:
 
 
 def multipliers_of(loss: LossTerm, given: Any) -> np.ndarray:
-    """(N,) from that, a list of (n_i,) a task, or a table (n, m) where inputs are shared. ModelError for another shape, NaN and infinities."""
+    """(N,) from that, a list of (n_i,) a task, or a table (n, m) where inputs are shared. ModelError for another shape, NaN and numbers beyond 1e100."""
     u = _flat(loss, given)
-    strange = np.flatnonzero(~np.isfinite(u))
+    strange = np.flatnonzero(~(np.abs(u) <= MAX_MAGNITUDE))
     if strange.size:
         task, row = loss.tasks.place(int(strange[0]))
         raise ModelError(
-            f"the multiplier of task {loss.tasks.task_names[task]!r}, row {row} is {u[strange[0]]}", term="check_bound(u)"
+            f"the multiplier of task {loss.tasks.task_names[task]!r}, row {row} is {u[strange[0]]}", term="check_bound(u)",
+            write_instead=f"write finite numbers up to {MAX_MAGNITUDE:.3g}",
         )  # fmt: skip
     return u
 

@@ -28,7 +28,7 @@ from mtldsl.solution.headline_sections import (
 from mtldsl.solution.learned import SETTINGS as LEARNED
 from mtldsl.solution.score_intervals import ScoredMeasure
 from mtldsl.solution.score_sections import convergence, features, learned_sections, path, scores
-from mtldsl.utils.files import atomic_file
+from mtldsl.utils.files import atomic_file, named
 from mtldsl.utils.validation import as_path
 
 __all__ = [
@@ -52,7 +52,7 @@ def write_report(
 ) -> Path:
     """See `Solution.report`."""
     where = as_path(file, "path of a report")
-    where = where if where.suffix else where.with_suffix(".html")
+    where = where if where.suffix else named(where).with_suffix(".html")
     if where.suffix.lower() not in (".html", ".htm"):
         raise DataError(
             f"a report is a page of HTML, and the ending {where.suffix} is of something else",

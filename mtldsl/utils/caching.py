@@ -116,7 +116,7 @@ def cached_on_path(owner: object, what: str, make: Callable[[], T]) -> T:
 
     >>> store, owner = {}, object()
     >>> with path_cache(store):
-    ...     cached_on_path(owner, "number", lambda: 1), once(owner, "number", lambda: 2)
+    ...     cached_on_path(owner, "number", lambda: 1), cached_on_path(owner, "number", lambda: 2)
     (1, 1)
     >>> cached_on_path(owner, "number", lambda: 3)
     3

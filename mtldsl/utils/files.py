@@ -29,6 +29,7 @@ __all__ = [
     "check_writable",
     "checked_csr",
     "inputs_kept",
+    "named",
     "new_file",
     "note_folder",
     "note_input",
@@ -278,23 +279,35 @@ _HEADERS: dict[tuple, Callable] = {
 
 
 def npz_path(path: Path) -> Path:
-    """The path with the ending that an archive has.
+    """The path with the ending that an archive has; DataError for a folder, beside which it would lie.
 
     >>> npz_path(Path("run.1")).name, npz_path(Path("run.npz")).name
     ('run.1.npz', 'run.npz')
     """
-    return path if path.suffix == ".npz" else path.with_name(path.name + ".npz")
+    return path if path.suffix == ".npz" else named(path).with_name(path.name + ".npz")
+
+
+def named(path: Path) -> Path:
+    """A path without an ending, to which one is added; DataError for a folder, beside which that would lie."""
+    if not path.name or path.is_dir():
+        raise DataError(f"{path}: is a folder", write_instead="give the name of a file in it")
+    return path
 
 
 def read_archive(path, what: str = "an .npz file", names=None, role: Role = "input") -> dict[str, np.ndarray]:
     """name -> array of an .npz file: all of them, or those in `names` that it holds, with None for the others.
 
     DataError for a file of another kind or with damaged bytes; for Python objects, which are never unpickled; for an array whose
-    header claims another size than the archive has for it, and for more than fits into memory.
+    header claims another size than the archive has for it, for a name that is there twice, and for more than fits into memory.
     """
     path = regular_file(path, role)
     with reading(path, what), ZipFile(path) as archive:
-        members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+        members: dict[str, Any] = {}
+        for info in archive.infolist():
+            name = info.filename.removesuffix(".npy")
+            if name in members:
+                raise ValueError(f"it holds {name!r} twice, of which only one would be read")
+            members[name] = info
         arrays: dict[str, Any] = {name: None for name in members if names is not None and name not in names}
         wanted = {name: info for name, info in members.items() if name not in arrays}
         _require_memory(sum(info.file_size for info in wanted.values()))

@@ -48,6 +48,7 @@ def test_a_value_is_the_objective_and_infinite_outside():
     moved = lasso(NUMBERS, intercept=True)
     assert moved.value({"W": W, "W.intercept": np.zeros(3)}) == moved.value(W)  # which are zero unless given
     assert moved.value({"W": W, "W.intercept": np.ones(3)}) != moved.value(W)
+    assert problem.value(np.full((5, 3), 1e200)) == np.inf
 
 
 @for_each("shape", ["flat", "list", "table"])
@@ -111,6 +112,16 @@ def test_with_an_intercept_multipliers_add_up_to_zero():
     assert problem.check_bound(centred).holds
 
 
+@for_each("loss", [mtl.hinge_loss, mtl.logistic_loss, mtl.squared_hinge_loss])
+@for_each("norm", [mtl.ridge, mtl.l1_norm, mtl.trace_norm])
+def test_multipliers_far_outside_prove_nothing_false(loss, norm):
+    """However large they are, what they prove once they are mended is below the optimum, and of one size for bounded domains."""
+    problem, u = lasso(SIGNS, loss, norm), np.random.default_rng(0).normal(size=SIGNS.n_samples)
+    optimum = problem.solve(tol=1e-8).objective
+    for size in (1e12, 1e18, 1e30, 1e90):
+        assert problem.check_bound(size * u, repair=True).repaired <= optimum * (1.0 + 1e-9)
+
+
 def test_conditions_say_where_the_gap_is():
     problem = lasso(SIGNS, mtl.logistic_loss, mtl.l21_norm, intercept=True)
     for tol in (1e-2, 1e-9):
@@ -140,6 +151,15 @@ NAN = np.where(np.arange(90).reshape(30, 3) == 13, np.nan, 0.0)
          "'task0' is a task; write a list"),
         (lambda p: p.check_bound({"hinge": np.ones(90)}), "there is no loss 'hinge'"),
         (lambda p: p.check_bound("u"), "check_bound: u"),
+        (
+            lambda p: p.check_bound(np.full(90, 1e300)),
+            r"task 'task0', row 0 is 1e\+300; write finite numbers up to 1e\+100",
+        ),
+        (
+            lambda p: p.check_bound(np.zeros(90), {"2 * l1_norm(W)": np.full((5, 3), np.nan)}),
+            r"l1_norm\(W\): the entry at \(0, 0\) is nan",
+        ),
+        (lambda p: p.value(np.full((5, 3), np.inf)), r"value: W: the entry at \(0, 0\) is inf; write finite"),
         (lambda p: p.value(np.ones((3, 4))), r"W has shape \(3, 4\); it must be \(5, 3\)"),
         (lambda p: p.value(np.ones((3, 5))), r"a row a feature, a column a task; write the transpose, \.T"),
         (lambda p: p.value({"V": np.ones((5, 3))}), "there is no block 'V'; this model has 'W'"),

@@ -150,3 +150,15 @@ def test_estimators_have_an_option_of_their_own():
     with mtl.defaults(cross_check=True):
         assert MultiTaskRegressor().fit(X, X[:, :2]).solution_.cross_check is None
     assert MultiTaskRegressor(check="subsample").fit(X, X[:, :2]).solution_.cross_check.agrees
+
+
+def test_weights_that_contradict_the_blocks_do_not_agree(problem, tmp_path):
+    """A saved solution has its weights twice: by which it predicts, and by block."""
+    path = problem.solve().save(tmp_path / "s.npz")
+    assert problem.cross_check(mtl.Solution.load(path)).agrees
+    stored = dict(np.load(path))
+    np.savez(path, **stored | {"coef": stored["coef"] + 1.0})
+    with pytest.raises(
+        mtl.ModelError, match=r"squared_loss\(W, tasks\): solution\.W .* contradicts .* blocks"
+    ):
+        problem.cross_check(mtl.Solution.load(path))

@@ -134,6 +134,10 @@ def test_a_file_that_is_there_stays(tmp_path, capsys):
     (tmp_path / "my data.toml").write_text("mine")
     assert main(["new", str(path)]) == 2
     assert "is there already" in capsys.readouterr().err and (tmp_path / "my data.toml").read_text() == "mine"
+    assert (
+        main(["new", str(path), "-o", str(tmp_path / "other.toml")]) == 0
+        and (tmp_path / "other.toml").exists()
+    )
 
 
 def test_delimiters_are_found_and_amounts_are_no_ids(tmp_path, capsys):
@@ -236,6 +240,13 @@ def test_what_cannot_be_drafted_is_said_with_what_to_write(name, content, option
     (tmp_path / name).write_text(content)
     assert main(["new", str(tmp_path / name), *options]) == 2
     assert words in capsys.readouterr().err
+
+
+def test_a_folder_is_no_table(capsys):
+    assert main(["new", "."]) == 2
+    assert ".: cannot be read: is not a regular file but a folder" in capsys.readouterr().err
+    assert main(["report", ".", "o.toml"]) == 2
+    assert ".: is a folder; give the name of a file in it" in capsys.readouterr().err
 
 
 def shops(tmp_path, rows=480, outcomes=0, shop=lambda i: f"shop {i % 40:02d}", header="shop"):

@@ -1,12 +1,14 @@
 """Errors and advice of the command line are in its own words: commands, files, standard input."""
 
 import io
+import json
 import sys
 
 import numpy as np
 import pytest
 
 import mtldsl as mtl
+from mtldsl.cli.command_line import main
 from mtldsl.cli.new_command import draft
 from mtldsl.language.source_text import Source
 
@@ -73,8 +75,23 @@ def test_a_solver_in_capitals_is_known(command_line):
 
 def test_a_narrow_window_cuts_no_solver(command_line, monkeypatch):
     monkeypatch.setenv("COLUMNS", "30")
-    code, said, _ = command_line("explain", "o.toml")
-    assert code == 0 and "…" not in said
+    for arguments in (
+        ("explain", "o.toml"),
+        ("check", "o.toml"),
+        ("words",),
+        ("words", "squared_cluster_norm"),
+    ):
+        code, said, _ = command_line(*arguments)
+        assert code == 0 and "…" not in said, arguments
+    record = json.loads(command_line("check", "o.toml", "--json")[1])["cross_check"]
+    said = command_line("check", "o.toml")[1]
+    assert f"{record['reference_objective']:.10g}" in said and f"{record['reference_bound']:.10g}" in said
+
+
+def test_closed_output_is_said(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdout", None)  # as of the shell's >&-
+    assert main(["words"]) == 2
+    assert "standard output is closed; print to a file" in capsys.readouterr().err
 
 
 def test_an_empty_line_is_not_shown():

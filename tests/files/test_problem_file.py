@@ -235,6 +235,7 @@ WRONG = [
     (NAMED.replace("CMTL", "CMTF"), "1:10", "did you mean"),
     ('minimize = "ridge(W)"\n' + NAMED, "2:1", "minimize or model, not both"),
     (NAMED.replace("mu", "nu"), "1:10", "mu"),
+    (TOP + '[output]\nsolution = "."\n', "9:13", "is a folder; give the name of a file in it"),
     (FETR + DATA + LEARNED + '[solve]\nmethod = "block"\n', "13:1", "options belong to one solver"),
 ]  # fmt: skip
 

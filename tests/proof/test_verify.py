@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from itertools import cycle
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -210,6 +211,11 @@ def test_other_data_are_refused_by_the_name_of_the_array(solved, tmp_path):
         mtl.verify_proof(path, tasks_of(two)[0])
     with pytest.raises(DataError, match="not about data set 3 of the 3"):
         mtl.verify_proof(path, tasks_of(two), tasks)
+    for strange in ("problem.toml", X, solution, None):
+        with pytest.raises(
+            DataError, match=rf"{type(strange).__name__} is neither a problem nor Tasks; name what was solved"
+        ):
+            mtl.verify_proof(path, strange)
     whole = solution.certificate.save(tmp_path / "whole", data=True)
     assert (
         "the model is the one that the proof states" in str(verdict := mtl.verify_proof(whole))
@@ -239,6 +245,11 @@ def test_files_that_are_no_proofs(solved, tmp_path):
     assert refused >= 3
     with pytest.raises(DataError, match="there is no such file"):
         mtl.verify_proof(tmp_path / "missing.npz")
+    with ZipFile(tmp_path / "twice", "w") as archive, ZipFile(path) as own, pytest.warns(UserWarning):
+        for name in [*own.namelist(), "json.npy"]:
+            archive.writestr(name, own.read(name))
+    with pytest.raises(DataError, match="it holds 'json' twice, of which only one would be read"):
+        mtl.verify_proof(tmp_path / "twice")
     np.savez(tmp_path / "other.npz", a=np.zeros(2))
     with pytest.raises(DataError, match="not a saved proof"):
         mtl.verify_proof(tmp_path / "other.npz")

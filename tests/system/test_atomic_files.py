@@ -112,6 +112,17 @@ def test_a_solution_that_cannot_be_saved(tmp_path, solution):
         solution.save(tmp_path / "absent" / "w")
 
 
+def test_a_folder_is_no_name_of_a_file(tmp_path, monkeypatch, solution):
+    """Nothing is written beside it, as folder.npz."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    for write_there in (solution.save, solution.certificate.save, solution.report):
+        for place in (".", "folder", tmp_path / "folder"):
+            with pytest.raises(DataError, match=r": is a folder; give the name of a file in it"):
+                write_there(place)
+    assert names(tmp_path) == ["folder"] and not names(tmp_path / "folder")
+
+
 def table(n=60, d=5):
     rng = np.random.default_rng(0)
     return rng.normal(size=(n, d)), rng.normal(size=n), rng.integers(0, 4, n)

@@ -55,8 +55,9 @@ def check_against_arrays(
             f"tol={tol!r} is not a relative gap", term=f"verify({str(path)!r})", write_instead="write a number above 0 and below 1, such as tol=1e-6"
         )  # fmt: skip
     proof, stored = read_proof(path)
-    given = [DataArrays.of_tasks(one) if hasattr(one, "is_shared") else one for one in _flat(data)]
-    matched = _matched(proof, given, stored, f"verify({str(path)!r})", where)
+    typed = f"verify({str(path)!r})"
+    given = [_as_data(one, typed) for one in _flat(data)]
+    matched = _matched(proof, given, stored, typed, where)
     if exact:
         work = sum(
             matched[loss["data"]].inputs.shape[0] * loss["map"]["shape"][0] * loss["map"]["shape"][1]
@@ -99,6 +100,18 @@ def check_against_arrays(
 
 def _flat(data) -> list:
     return [one for item in data for one in (item if isinstance(item, (list, tuple)) else [item])]
+
+
+def _as_data(named, typed: str) -> DataArrays:
+    if hasattr(named, "is_shared"):
+        return DataArrays.of_tasks(named)
+    if not isinstance(named, DataArrays):
+        raise DataError(
+            f"{type(named).__name__} is neither a problem nor Tasks",
+            term=typed,
+            write_instead="name what was solved, verify_proof(path, problem), or its data, verify_proof(path, tasks)",
+        )
+    return named
 
 
 def _matched(proof, given, stored, typed: str, where: str) -> list[DataArrays]:

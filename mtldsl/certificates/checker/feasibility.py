@@ -22,7 +22,7 @@ from mtldsl.certificates.checker.function_formulas import (
     EqualToFormula,
     SimplexFormula,
 )
-from mtldsl.certificates.checker.interval import UNIT, Interval, gamma, product
+from mtldsl.certificates.checker.interval import TINY, UNIT, Interval, gamma, product
 from mtldsl.certificates.checker.terms import picks
 
 __all__ = [
@@ -62,7 +62,7 @@ def made_feasible(x, sets) -> tuple[dict, object]:
     """(the point, an upper bound of its largest violation). `sets` have a `part` with formulas and a `map`."""
     if not sets:
         return x, 0.0
-    best, least = x, _worst(s.part.violation(s.map.forward(x)) for s in sets)
+    best, least = x, _worst(sets, x)
     if least == 0.0:
         return best, least
     blocks = _BlockVector(x)
@@ -81,7 +81,7 @@ def made_feasible(x, sets) -> tuple[dict, object]:
             _draw(s, drawn, share)
         moved, missed = _met(linear, blocks, drawn)
         own = others if exactly and not share else [*others, *balls]
-        found = max(missed, _worst(s.part.violation(s.map.forward(moved)) for s in own))
+        found = max(missed, _worst(own, moved))
         if found < least:
             best, least = moved, found
         if least == 0.0:
@@ -99,10 +99,14 @@ def _drawn_exactly(balls, linear, blocks) -> bool:
     return alone and not any(blocks.touches(one.B, names) for one in linear)
 
 
-def _worst(violations) -> float:
-    return float(
-        np.max(np.array([one.high for one in violations], dtype=float), initial=0.0)
-    )  # NaN where one is NaN
+def _worst(sets, x) -> float:
+    """An upper bound of the largest violation; infinite where float64 holds no argument, of which comparisons say nothing."""
+    worst = 0.0
+    for s in sets:
+        argument = s.map.forward(x)
+        high = float(s.part.violation(argument).high) if argument.is_finite else np.inf
+        worst = max(worst, np.inf if np.isnan(high) else high)
+    return worst
 
 
 class _BlockVector:
@@ -261,27 +265,36 @@ def _image(B, x: Interval) -> Interval:
 
 
 def _missed(value: Interval, target: Interval, side, there) -> np.ndarray:
-    """Upper bounds of what is missed: 0 where a constraint holds."""
+    """Upper bounds of what is missed: 0 where a constraint holds, infinite where that is not known."""
     missing = target - value
     held = np.where(side > 0, value.low >= target.high, (side < 0) & (value.high <= target.low))
     size = np.where(side == 0.0, abs(missing).high, np.where(side > 0, missing.high, -missing.low))
-    return np.where(there & ~np.asarray(held, bool), np.maximum(size, 0), 0)
+    size = np.where(size == size, np.maximum(size, 0), np.inf)  # NaN is not itself
+    return np.where(there & ~np.asarray(held, bool), size, 0)
 
 
 def _multipliers(B, right: Interval, target: Interval) -> Interval | None:
     """Enclose a y with B B^T y = right = target - B x; None where it is not shown that there is one."""
     gram, sizes = sparse.csr_array(B @ B.T), sparse.csr_array(abs(B) @ abs(B).T)
-    slack = gamma(int(np.diff(B.indptr).max(initial=0))) + 2.0 * UNIT
-    parts, label = connected_components(gram, directed=False)
+    longest = int(np.diff(B.indptr).max(initial=0))
+    slack, lost = (
+        gamma(longest) + 2.0 * UNIT,
+        (longest + 1) * TINY,
+    )  # products that underflow lose more than a share
+    entries = sparse.csr_array(
+        (np.ones(B.nnz), B.indices, B.indptr), shape=B.shape
+    )  # of which no sum is zero
+    parts, label = connected_components(entries @ entries.T, directed=False)
     low, high = right.low.copy(), right.high.copy()
     by_part = np.argsort(label, kind="stable")
     groups = np.split(by_part, np.flatnonzero(np.diff(label[by_part])) + 1)
     single = np.array([g[0] for g in groups if len(g) == 1], dtype=int)
     if len(single):
         diagonal = gram.diagonal()[single]
-        if not (diagonal > 0).all():
+        off = slack * diagonal + lost
+        if not (diagonal > off).all():
             return None
-        y = right[single] / _around(right, diagonal, slack * diagonal)
+        y = right[single] / _around(right, diagonal, off)
         low[single], high[single] = y.low, y.high
     for g in groups:
         if len(g) == 1:
@@ -296,7 +309,7 @@ def _multipliers(B, right: Interval, target: Interval) -> Interval | None:
         low[beside] = high[beside] = right.like(0.0).low
         block = gram[g][:, g].toarray()
         found = enclose_solution(
-            _around(right, block, slack * sizes[g][:, g].toarray()), right[g].reshape(-1, 1)
+            _around(right, block, slack * sizes[g][:, g].toarray() + lost), right[g].reshape(-1, 1)
         )
         if found is None:
             return None

@@ -174,6 +174,11 @@ class Interval:
         return self.low is self.high
 
     @property
+    def is_finite(self) -> bool:
+        """Tell whether no end is infinite or NaN: maxima and comparisons of such numbers need not show it."""
+        return self.exact or bool(np.isfinite(self.low).all() and np.isfinite(self.high).all())
+
+    @property
     def middle(self) -> np.ndarray:
         """A float64 number near, for choices that need not be exact."""
         return (

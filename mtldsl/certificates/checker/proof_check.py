@@ -90,7 +90,8 @@ class Verdict:
         low, high = (end if np.isfinite(end) else None for end in (self.low, self.high))
         return {
             "model": self.model, "low": low, "high": high, "confirmed": self.confirmed, "holds": self.holds, "exact": self.exact,
-            "relative_gap": self.relative_gap if np.isfinite(self.relative_gap) else None, "violation": self.violation,
+            "relative_gap": self.relative_gap if np.isfinite(self.relative_gap) else None,
+            "violation": self.violation if np.isfinite(self.violation) else None,
             "region": {name: bound.tolist() for name, bound in self.region.items()}, "unchecked": self.unchecked,
             "notes": self.notes, "claimed": self.claimed, "tol": self.tol, "model_is_named": self.model_is_named,
             "data_are_named": self.data_are_named,
@@ -106,7 +107,9 @@ class Verdict:
             f"for all {name} with entries up to {_range(bound)} in absolute value"
             for name, bound in self.region.items()
         ]
-        if self.violation > 0:
+        if self.violation == np.inf:
+            said.append("by how much the point violates constraints is beyond float64: there is no upper end")
+        elif self.violation > 0:
             said.append(
                 f"the point violates constraints by at most {self.violation:.1e}: the upper end is for the constraints relaxed by that"
             )
@@ -286,6 +289,8 @@ class Check:
             for one in self.proof["blocks"]
         }
         moved, violation = made_feasible(x, [f for f in self.functions if f.part.is_set])
+        if violation == np.inf:
+            return np.inf, np.inf
         high = _float(self.objective(moved).high, 1)
         if moved is not x and violation == 0.0:
             self.moved = max(0.0, high - _float(self.objective(x).high, 1))
@@ -530,8 +535,8 @@ def _turn(part) -> int:
 
 
 def _require_finite(argument: Interval) -> Interval:
-    """The same; OverflowError where an end is not finite: an order or a maximum of such numbers need not show it."""
-    if not argument.exact and not (np.isfinite(argument.low).all() and np.isfinite(argument.high).all()):
+    """The same; OverflowError where an end is not finite."""
+    if not argument.is_finite:
         raise OverflowError("the arguments of a term are beyond float64")
     return argument
 

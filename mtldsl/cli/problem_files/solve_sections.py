@@ -271,7 +271,7 @@ def _read_output(reading: ProblemFileReader) -> None:
         if "new" in table:
             table["new"] = _readable(reading, folder / table["new"])
         reading.predictions = table
-    reading.outputs = {kind: _path(folder, kind, name) for kind, name in said.items()}
+    reading.outputs = {kind: _path(reading, kind, name) for kind, name in said.items()}
     if not reading.allow_outside:
         for place, path in _written(reading):
             if not _is_inside(path, folder):
@@ -330,10 +330,13 @@ def _place(kind: str, predictions) -> tuple[str, ...]:
     return ("output", kind, *inner)
 
 
-def _path(folder: Path, kind: str, name: str) -> Path:
+def _path(reading: ProblemFileReader, kind: str, name: str) -> Path:
     """A solution and a proof are .npz files, whatever their names."""
-    path = folder / name
-    return npz_path(path) if kind in ("solution", "proof") else path
+    path = reading.folder / name
+    try:
+        return npz_path(path) if kind in ("solution", "proof") else path
+    except DataError as error:
+        raise error.at(reading.file.place(("output", kind), value=True)) from error
 
 
 def _is_inside(path: Path, folder: Path) -> bool:

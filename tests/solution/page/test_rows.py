@@ -48,9 +48,7 @@ def test_rows_that_were_learned_on_are_said_to_be(data, solution):
     mixed = ReportContext(
         solution, mtl.Tasks.separate(both, labels, task_names=data[0].task_names), bootstrap=0
     )
-    assert lead(mixed)[0].startswith(
-        "On 160 rows that you gave (96 equal rows that were learned_attribute on)"
-    )
+    assert lead(mixed)[0].startswith("On 160 rows that you gave (96 equal rows that were learned on)")
 
 
 def test_rows_beside_a_file_are_those_that_were_given(data, solution, tmp_path):
