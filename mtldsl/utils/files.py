@@ -289,7 +289,7 @@ def npz_path(path: Path) -> Path:
 
 def named(path: Path) -> Path:
     """A path without an ending, to which one is added; DataError for a folder, beside which that would lie."""
-    if not path.name or path.is_dir():
+    if not path.name or os.path.isdir(path):  # a name that is too long is none of a folder
         raise DataError(f"{path}: is a folder", write_instead="give the name of a file in it")
     return path
 

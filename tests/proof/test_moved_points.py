@@ -9,7 +9,7 @@ import mtldsl as mtl
 from mtldsl.certificates.checker.feasibility import made_feasible
 from mtldsl.certificates.checker.interval import Interval
 from mtldsl.certificates.checker.proof_file import read_proof, write_proof
-from mtldsl.certificates.checker.terms import FunctionTerm
+from mtldsl.certificates.checker.terms import CheckedFunctionTerm
 
 HUGE = np.array([[1e100]])
 
@@ -21,7 +21,7 @@ def entry(block, left=None, coefficient=1.0):
 def term(word, entries, offset=None, **parameters):
     map = {"entries": entries, "shape": (1, 1), "offset": None if offset is None else np.array([[offset]])}
     described = {"word": word, "map": map, "coefficient": 1.0, "parameters": parameters, "multipliers": None}
-    return FunctionTerm(described, exact=False)
+    return CheckedFunctionTerm(described, exact=False)
 
 
 def bounded(word, *entries, bound=0.0):
