@@ -1,10 +1,14 @@
 """Designs that lack ranks, in some tasks or all, beside quadratics and norms between tasks that leave directions free: proven all the same."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 import mtldsl as mtl
 from mtldsl.certificates.certificate import certify
+from mtldsl.certificates.checker import balancing
+from mtldsl.certificates.checker.interval import Interval, fractions
 from tests.loops import for_each
 from tests.models import with_weights
 
@@ -116,3 +120,18 @@ def test_an_optimum_of_zero_is_proven_of_wide_inputs(turn, loss):
     tasks, W = with_weights(mtl.Tasks.separate(X, labels), intercept=intercept)
     solution = mtl.minimize(getattr(mtl, loss)(W, tasks) + 0.5 * BETWEEN[between](W)).solve()
     assert solution.status == "optimal", (solution, solution.note)
+
+
+def test_what_a_scaled_direction_does_is_not_rounded():
+    """0.1 * 3 is no float64: in float64 an interval holds it, and fractions are it."""
+    numbers = np.array([3.0, -1.0, 0.1])
+    products = [Fraction(number) * Fraction(0.1) for number in numbers.tolist()]
+    multiples = balancing._exact_multiples(numbers, 0.1)
+    assert multiples.tolist() == products
+    for zero in (np.zeros(1), fractions(np.zeros(1))):
+        held = balancing._enclose(multiples, Interval(zero, zero))
+        assert all(
+            Fraction(low) <= one <= Fraction(high)
+            for low, one, high in zip(held.low.tolist(), products, held.high.tolist(), strict=True)
+        )
+    assert balancing._exact_multiples(numbers, -0.25).dtype == float  # a power of two rounds nothing

@@ -8,6 +8,7 @@ than they had room for. A direction whose predictions are those of others, in fr
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -15,7 +16,7 @@ import numpy as np
 from scipy import linalg, sparse
 from scipy.sparse.csgraph import connected_components
 
-from mtldsl.certificates.checker.interval import Interval, join_intervals, product
+from mtldsl.certificates.checker.interval import Interval, down, fractions, join_intervals, product, up
 from mtldsl.certificates.checker.loss_formulas import RowLossFormula
 
 __all__ = [
@@ -139,7 +140,7 @@ def _missing(one: _RowDirection, residual) -> Interval:
 
 
 def _factor(loss, one: _RowDirection) -> np.ndarray | None:
-    """Return what the direction does to predictions of every task, times a column of the inputs; None where it does not."""
+    """Return what the direction does to predictions of every task, times a column of the inputs, exactly; None where it does not."""
     if one.row < 0:
         return one.by_task if one.block in loss.intercepts else None
     for e in loss.map.entries:
@@ -149,8 +150,24 @@ def _factor(loss, one: _RowDirection) -> np.ndarray | None:
             and bool(np.all(one.by_task == one.by_task[0]))
         )
         if e["block"] == one.block and not alike:  # multipliers of all classes sum to zero in every row
-            return one.by_task * e["coefficient"]
+            return _exact_multiples(one.by_task, e["coefficient"])
     return None
+
+
+def _exact_multiples(numbers: np.ndarray, coefficient: float) -> np.ndarray:
+    """Return their products; as Fractions, unless it is a power of two that multiplies them."""
+    if abs(math.frexp(coefficient)[0]) == 0.5:
+        return numbers * coefficient
+    return fractions(numbers) * Fraction(coefficient)
+
+
+def _enclose(numbers: np.ndarray, like: Interval) -> Interval:
+    """Return the numbers, of which some may be Fractions, in the arithmetic of an interval."""
+    if like.exact or numbers.dtype != object:
+        return like.like(numbers)
+    near = numbers.astype(float)
+    is_exact = np.array([Fraction(a) == b for a, b in zip(near.tolist(), numbers.tolist(), strict=True)])
+    return Interval(np.where(is_exact, near, down(near)), np.where(is_exact, near, up(near)))
 
 
 def _groups(directions, losses):
@@ -238,7 +255,7 @@ def _moved(losses, own, rho: Interval, seen, u, exact: bool):
     for part in parts:
         Z = rho.like(part.inputs)
         H = product(Z.T, Z * part.D[:, None])
-        f = rho.like(part.factor)
+        f = _enclose(part.factor, rho)
         block = H[np.ix_(part.column, part.column)] * f.reshape(-1, 1) * f.reshape(1, -1)
         where = np.ix_(part.of, part.of)
         G = G.with_entries(where, G[where] + block)
@@ -295,7 +312,7 @@ def _steps(parts, free, scale, inverse, right: Interval, u):
 def _factored(F: np.ndarray, part: _BalancedTask, used, place, like: Interval) -> Interval:
     where = part.column[used], place[part.of[used]]
     scaled = like.like(F)
-    return scaled.with_entries(where, scaled[where] * part.factor[used])
+    return scaled.with_entries(where, scaled[where] * _enclose(part.factor[used], like))
 
 
 def _is_sum(parts, free, j: int, shares: np.ndarray, seen) -> bool:
@@ -306,10 +323,10 @@ def _is_sum(parts, free, j: int, shares: np.ndarray, seen) -> bool:
     units = {}
     for part in parts:
         for number, column, factor in zip(part.of, part.column, part.factor, strict=True):
-            largest = part.inputs[np.argmax(np.abs(part.inputs[:, column])), column] * factor
+            largest = part.inputs[np.argmax(np.abs(part.inputs[:, column])), column] * float(factor)
             if abs(largest) > abs(units.get(number, (0.0,))[0]):
                 value = Fraction(float(part.inputs[np.argmax(np.abs(part.inputs[:, column])), column]))
-                units[number] = (float(largest), value * Fraction(float(factor)))
+                units[number] = (float(largest), value * Fraction(factor))
     if seen(j):
         return False
     if j not in units:
@@ -339,7 +356,7 @@ def _is_sum(parts, free, j: int, shares: np.ndarray, seen) -> bool:
         for p in chosen:
             number = part.of[p]
             own = Fraction(-1) if number == j else found[number]
-            weights.append(own * Fraction(float(part.factor[p])) / units[number][1])
+            weights.append(own * Fraction(part.factor[p]) / units[number][1])
         for row in rows.tolist():
             if sum(w * Fraction(x) for w, x in zip(weights, row, strict=True) if x):
                 return False
