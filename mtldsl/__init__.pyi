@@ -1,6 +1,6 @@
 """State a multi-task model as loss + regularizer + constraints; get its solution with a proof, and an independent check."""
 
-# Written by `python -m mtldsl.cli.stub`: words are made from one table, which type checkers cannot follow.
+# Written by `python -m mtldsl.cli.type_stub`: words are made from one table, which type checkers cannot follow.
 
 from collections.abc import Callable, Iterable, Mapping
 

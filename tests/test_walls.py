@@ -37,7 +37,7 @@ FORBIDDEN = {
     "certificates/plain/plain_metrics.py": "from mtldsl.atoms.inference import decoder",
     "certificates/plain/plain_values.py": "from mtldsl.normal_form import form",
     "solution/learned.py": "from mtldsl.problems import cross_check_comparison",
-    "solvers/starts.py": "from mtldsl.solution import solution",
+    "solvers/multistart.py": "from mtldsl.solution import solution",
     "problems/path.py": "from mtldsl.distributed import distributed_tasks",
     "utils/memory.py": "from mtldsl.data import scaling",
 }

@@ -21,8 +21,8 @@ from mtldsl.problems.named_model import NamedModel
 from mtldsl.problems.named_models import MODELS as NAMED
 from mtldsl.problems.named_models import model
 from mtldsl.problems.problem import Problem
+from mtldsl.solvers.multistart import seen_by_solvers
 from mtldsl.solvers.routes import LAST, SOLVERS, get_solver, refusal
-from mtldsl.solvers.starts import seen_by_solvers
 
 __all__ = [
     "ROUTES",

@@ -24,7 +24,7 @@ from mtldsl.distributed.dual_statistics import DualStatistics, Slab, slabs_of
 from mtldsl.errors import SolverError
 from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
 from mtldsl.normal_form.reductions.block_reductions import has_one_maximum_a_task
-from mtldsl.normal_form.terms.few_rows import factor_of
+from mtldsl.normal_form.terms.row_compression import factor_of
 from mtldsl.normal_form.terms.row_statistics import SufficientStatistics, moments_of
 from mtldsl.solvers.solver import Point, Watch
 

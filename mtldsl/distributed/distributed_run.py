@@ -11,9 +11,9 @@ from mtldsl.distributed.forecast import Forecast
 from mtldsl.errors import SolverError
 from mtldsl.normal_form.form import Blocks, NormalForm
 from mtldsl.normal_form.reductions.from_statistics import FromStatistics, StatisticsRecipe, can_be_reflected
+from mtldsl.solvers.multistart import solve_form, starting_point
 from mtldsl.solvers.routes import accepting_routes, get_solver
 from mtldsl.solvers.run import COARSE_INTERCEPTS, ReducedForm, SolveResult
-from mtldsl.solvers.starts import solve_form, starting_point
 from mtldsl.utils import progress
 from mtldsl.utils.progress import Listener, say
 

@@ -19,7 +19,7 @@ from mtldsl.estimators.positive_class import PositiveClassWarning
 from mtldsl.estimators.regressor import MultiTaskRegressor
 from mtldsl.estimators.reports import frame, importances, report, summary
 from mtldsl.estimators.scorers import scorer
-from mtldsl.estimators.unlike_units import UnlikeUnitsWarning
+from mtldsl.estimators.unit_warnings import UnlikeUnitsWarning
 
 __all__ = [
     "PLST",

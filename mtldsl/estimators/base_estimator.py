@@ -22,7 +22,7 @@ from mtldsl.estimators.estimator_inputs import checked_inputs, refuse_unpaired
 from mtldsl.estimators.model_argument import ModelSource, read_model_argument
 from mtldsl.estimators.penalties import no_penalty, statement_of
 from mtldsl.estimators.targets import require_y
-from mtldsl.estimators.unlike_units import warn_of_units
+from mtldsl.estimators.unit_warnings import warn_of_units
 from mtldsl.problems.problem import Problem
 from mtldsl.solution.solution import Solution
 from mtldsl.solvers.routes import get_solver

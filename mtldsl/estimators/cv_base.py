@@ -26,7 +26,7 @@ from mtldsl.estimators.positive_class import OF_POSITIVES, PositiveClassWarning,
 from mtldsl.estimators.regressor import MultiTaskRegressor
 from mtldsl.estimators.scorers import MeasureScorer, fold_scorer
 from mtldsl.estimators.targets import columns_of, labels_of, missing_mask
-from mtldsl.estimators.unlike_units import warn_of_units
+from mtldsl.estimators.unit_warnings import warn_of_units
 from mtldsl.language.scalars import Parameter
 from mtldsl.problems.parallel_fits import PartsProgress, in_parts
 from mtldsl.problems.path import certified_points

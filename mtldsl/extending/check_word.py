@@ -334,7 +334,7 @@ def _pages(cls: type[Atom]) -> list[MissingPiece]:
     stub, page = package / "__init__.pyi", package.parent / "docs" / "words.md"
     # type checkers read the classes of metrics where they stand
     if cls.name not in METRICS and f'"{cls.name}",' not in stub.read_text(encoding="utf-8"):
-        found.append(MissingPiece("types", "mtldsl/__init__.pyi", "run python -m mtldsl.cli.stub"))
+        found.append(MissingPiece("types", "mtldsl/__init__.pyi", "run python -m mtldsl.cli.type_stub"))
     if page.is_file() and f"\n| `{cls.name}" not in page.read_text(encoding="utf-8"):
         found.append(
             MissingPiece("row of words", "docs/words.md", "run mtldsl words --markdown > docs/words.md")

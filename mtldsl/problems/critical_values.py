@@ -83,7 +83,7 @@ class SubgradientBoxes:
         self.low, self.width = self._together(low), self._together(width)
         self.starts = np.sum([loss.tasks.offsets for loss in losses], axis=0).astype(np.int64)
         if sums is not None:
-            from mtldsl.problems.box_kernels import totals  # numba is imported where it is used
+            from mtldsl.problems.knapsack_kernels import totals  # numba is imported where it is used
 
             self.found = np.empty((self.starts.size - 1, 3))
             totals(self.low, self.width, self.starts, self.found)
@@ -108,7 +108,7 @@ class SubgradientBoxes:
         if self.sums is None:
             u = self.low + np.where(z > 0, self.width, 0.0)
             return self._apart(u), float(u @ z)
-        from mtldsl.problems.box_kernels import upwards
+        from mtldsl.problems.knapsack_kernels import upwards
 
         u, most = np.empty_like(self.low), np.zeros(1)
         bins = np.empty(SETTINGS.selection_bins)

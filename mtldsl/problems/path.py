@@ -26,9 +26,9 @@ from mtldsl.solution.fields import coef_of, intercept_of
 from mtldsl.solution.solution import Solution
 from mtldsl.solvers import run
 from mtldsl.solvers.monitor import Monitor
+from mtldsl.solvers.multistart import starting_point
 from mtldsl.solvers.routes import get_solver, limit_of, schedule_for
 from mtldsl.solvers.solver import Point, breakdowns
-from mtldsl.solvers.starts import starting_point
 from mtldsl.utils import interrupts
 from mtldsl.utils.arrays import as_array
 from mtldsl.utils.caching import Store, path_cache

@@ -24,9 +24,9 @@ from mtldsl.solution.build import solution_of
 from mtldsl.solution.fields import SolvedModel
 from mtldsl.solution.solution import Solution
 from mtldsl.solvers.explanation import Explanation
+from mtldsl.solvers.multistart import seen_by_solvers, solve_form
 from mtldsl.solvers.routes import answers, refuse_parameters
 from mtldsl.solvers.run import checked_jobs, checked_limits
-from mtldsl.solvers.starts import seen_by_solvers, solve_form
 from mtldsl.utils import compilation, interrupts
 from mtldsl.utils.parallel import jobs, one_blas_thread
 from mtldsl.utils.progress import (

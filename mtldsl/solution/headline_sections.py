@@ -27,8 +27,8 @@ from mtldsl.solution.score_intervals import SETTINGS as INTERVALS
 from mtldsl.solution.score_intervals import ScoredMeasure, choose_measures
 from mtldsl.solution.task_predictors import PerTaskPredictor
 from mtldsl.solvers.explanation import Explanation
+from mtldsl.solvers.multistart import seen_by_solvers
 from mtldsl.solvers.routes import answers
-from mtldsl.solvers.starts import seen_by_solvers
 
 __all__ = [
     "ReportContext",

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mtldsl.normal_form.form import NormalForm
-from mtldsl.solvers.facts import ModelFacts
+from mtldsl.solvers.model_facts import ModelFacts
 
 __all__ = ["PATTERNS", "SETTINGS", "RoutePattern", "RouteSettings", "SizeRange", "takes_few_passes"]
 

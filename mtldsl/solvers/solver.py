@@ -14,7 +14,7 @@ import numpy as np
 from mtldsl.errors import SolverError
 from mtldsl.normal_form.form import Blocks, NormalForm
 from mtldsl.normal_form.terms.structure_term import MajorizationStep, Structures
-from mtldsl.solvers.facts import ModelFacts
+from mtldsl.solvers.model_facts import ModelFacts
 
 __all__ = [
     "FLOPS_PER_CALL",

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import mtldsl as mtl
-from mtldsl.cli.stub import PATH, stub
+from mtldsl.cli.type_stub import PATH, stub
 
 ROOT = Path(__file__).parents[2]
 
@@ -60,7 +60,7 @@ W = mtl.Weights(tasks)
 
 
 def test_the_stub_is_that_of_the_table():
-    assert PATH.read_text(encoding="utf-8") == stub(), "write it anew: python -m mtldsl.cli.stub"
+    assert PATH.read_text(encoding="utf-8") == stub(), "write it anew: python -m mtldsl.cli.type_stub"
 
 
 def test_the_stub_has_every_public_name_and_every_parameter():

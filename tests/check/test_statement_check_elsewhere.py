@@ -14,7 +14,7 @@ from mtldsl.distributed.distributed_check import PartsCheck, PartsCheckSettings
 from mtldsl.distributed.distributed_tasks import DistributedTasks
 from mtldsl.distributed.partitions import LocalParts
 from mtldsl.errors import LostClusterError
-from mtldsl.normal_form.terms import few_rows, row_statistics
+from mtldsl.normal_form.terms import row_compression, row_statistics
 from tests.check import test_statement_check as faults
 from tests.check.test_statement_check import tables
 from tests.loops import for_each
@@ -65,10 +65,10 @@ def labels_halved_in_moments(monkeypatch):
 
 def rest_forgotten(monkeypatch):
     """What no weights explain is left out of few rows."""
-    least, rows_of = few_rows.LabelFactor.least_squares, few_rows.LabelFactor.rows
+    least, rows_of = row_compression.LabelFactor.least_squares, row_compression.LabelFactor.rows
     without = lambda one, centred: rows_of(replace(one, rest=0.0 * one.rest), centred)  # noqa: E731
-    monkeypatch.setattr(few_rows.LabelFactor, "least_squares", lambda one, W: least(one, W) - one.rest)
-    monkeypatch.setattr(few_rows.LabelFactor, "rows", without)
+    monkeypatch.setattr(row_compression.LabelFactor, "least_squares", lambda one, W: least(one, W) - one.rest)
+    monkeypatch.setattr(row_compression.LabelFactor, "rows", without)
 
 
 def totals_are_counts(monkeypatch):

@@ -7,8 +7,8 @@ import sys
 import numpy as np
 
 from mtldsl.extending.laws.solver_laws import MODELS, model_for
+from mtldsl.solvers.multistart import seen_by_solvers
 from mtldsl.solvers.routes import LAST, SOLVERS, get_solver, refusal
-from mtldsl.solvers.starts import seen_by_solvers
 
 #: Enough for every stage of a solver to begin on models of this size.
 MAX_ITER = 60

@@ -8,7 +8,7 @@ import pytest
 import mtldsl as mtl
 from mtldsl.errors import SolverError
 from mtldsl.extending.laws.solver_laws import model_for
-from mtldsl.solvers import starts as solve
+from mtldsl.solvers import multistart as solve
 from mtldsl.solvers.routes import get_solver
 from tests.loops import for_each
 from tests.models import shared, with_weights

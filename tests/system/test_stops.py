@@ -122,7 +122,7 @@ say(s.interrupted, len(s.starts) < 10, np.isfinite(s.objective))
     ),
     "a cross-check has no best point so far": (
         """
-import mtldsl.solvers.starts as solve
+import mtldsl.solvers.multistart as solve
 real = solve.run_routes
 solve.run_routes = lambda form, **o: real(form, **(o | LONG | {"options": {}}))
 soon()

@@ -90,7 +90,7 @@ def test_check_word_names_all_that_a_package_word_lacks(own, monkeypatch):
         "row of words": "docs/words.md",
     }
     assert '@defined("boosting_loss", "samples") def boosting_loss(z, y, atom)' in str(report)
-    assert "python -m mtldsl.cli.stub" in str(report)
+    assert "python -m mtldsl.cli.type_stub" in str(report)
 
     monkeypatch.setitem(SCALAR_LOSSES, "boosting_loss", None)
     monkeypatch.setitem(LOSSES, "boosting_loss", None)

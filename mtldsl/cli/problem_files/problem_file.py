@@ -120,7 +120,7 @@ from mtldsl.cli.problem_files.toml_parser import TomlFile
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, SolverError
 from mtldsl.problems.problem import Problem
-from mtldsl.solvers.starts import checked_starts
+from mtldsl.solvers.multistart import checked_starts
 from mtldsl.utils.files import inputs_kept, regular_file
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from mtldsl.extending.law import Law, holds, law, same
 from mtldsl.language import vocabulary as words
 from mtldsl.language.weights import Weights
 from mtldsl.problems.problem import Problem, minimize
+from mtldsl.solvers.multistart import seen_by_solvers
 from mtldsl.solvers.routes import LAST, refusal
-from mtldsl.solvers.starts import seen_by_solvers
 
 __all__ = [
     "LAWS",

@@ -24,7 +24,7 @@ from mtldsl.normal_form.form import (
     single_block,
 )
 from mtldsl.normal_form.reductions.reduction import Point, Promise
-from mtldsl.normal_form.terms.few_rows import exact_sums
+from mtldsl.normal_form.terms.row_compression import exact_sums
 
 __all__ = [
     "CenterLabels",

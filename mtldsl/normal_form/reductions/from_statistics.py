@@ -13,7 +13,7 @@ from mtldsl.data.tasks import Tasks
 from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
 from mtldsl.normal_form.reductions.reduction import Point, Promise
 from mtldsl.normal_form.term import term_type
-from mtldsl.normal_form.terms.few_rows import RowFactors
+from mtldsl.normal_form.terms.row_compression import RowFactors
 from mtldsl.normal_form.terms.row_statistics import factors_of
 
 __all__ = [

@@ -13,7 +13,7 @@ from scipy.linalg import lapack
 
 from mtldsl.data.products import gram, require_gram_memory
 from mtldsl.data.tasks import Tasks
-from mtldsl.normal_form.terms.few_rows import GramRows, LabelFactor, RowFactors, factor_of
+from mtldsl.normal_form.terms.row_compression import GramRows, LabelFactor, RowFactors, factor_of
 
 if TYPE_CHECKING:
     from mtldsl.distributed.partitions import PartitionTasks

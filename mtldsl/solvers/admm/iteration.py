@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from mtldsl.normal_form.form import Blocks, NormalForm
-from mtldsl.solvers.facts import ModelFacts
 from mtldsl.solvers.linear_systems.regularized_system import (
     ConjugateGradientUpdate,
     choose_x_update,
 )
 from mtldsl.solvers.linear_systems.task_matrices import SplitForm
+from mtldsl.solvers.model_facts import ModelFacts
 from mtldsl.solvers.numerics.anderson import AndersonExtrapolation
 from mtldsl.solvers.numerics.operator_splitting import ResidualBalance, dykstra, first_penalties
 from mtldsl.solvers.solver import FLOPS_PER_CALL, Point, Watch

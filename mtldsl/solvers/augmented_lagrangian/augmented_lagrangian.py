@@ -8,12 +8,12 @@ from typing import ClassVar
 
 from mtldsl.atoms.prox.composition import unsupported_reason
 from mtldsl.normal_form.form import LossTerm, NormalForm, single_block
-from mtldsl.solvers.augmented_lagrangian.at_rank import concave_of
+from mtldsl.solvers.augmented_lagrangian.augmented_lagrangian_run import AugmentedLagrangianRun, is_untied
 from mtldsl.solvers.augmented_lagrangian.equality_constraints import EqualityConstrainedRun, takes
+from mtldsl.solvers.augmented_lagrangian.fixed_rank import concave_of
 from mtldsl.solvers.augmented_lagrangian.interior_point import near_pays
 from mtldsl.solvers.augmented_lagrangian.low_rank import SpectralRun
-from mtldsl.solvers.augmented_lagrangian.proximal_multipliers import AugmentedLagrangianRun, is_untied
-from mtldsl.solvers.facts import ModelFacts
+from mtldsl.solvers.model_facts import ModelFacts
 from mtldsl.solvers.solver import FLOPS_PER_CALL, MATRIX_SPEEDUP, Method, MethodSolver, Point, Watch
 
 __all__ = [

@@ -14,8 +14,9 @@ from mtldsl.atoms.prox.composition import unsupported_reason
 from mtldsl.atoms.prox.spectral_matrix import largest_singular_value
 from mtldsl.certificates.certificate import certify
 from mtldsl.normal_form.form import NormalForm
-from mtldsl.solvers.augmented_lagrangian.at_rank import SETTINGS as AT_RANK
-from mtldsl.solvers.augmented_lagrangian.at_rank import (
+from mtldsl.solvers.augmented_lagrangian.augmented_lagrangian_run import AugmentedLagrangianRun
+from mtldsl.solvers.augmented_lagrangian.fixed_rank import SETTINGS as AT_RANK
+from mtldsl.solvers.augmented_lagrangian.fixed_rank import (
     ConcaveSpectralTerm,
     LinearizedConcavePart,
     concave_of,
@@ -25,11 +26,10 @@ from mtldsl.solvers.augmented_lagrangian.at_rank import (
     why_not_at_rank,
 )
 from mtldsl.solvers.augmented_lagrangian.outer_loop import OuterLoop
-from mtldsl.solvers.augmented_lagrangian.proximal_multipliers import AugmentedLagrangianRun
 from mtldsl.solvers.augmented_lagrangian.tangent_newton import SpectrumFunction, TangentSpaceNewton, is_small
+from mtldsl.solvers.multistart import bare_start
 from mtldsl.solvers.routes import accepting_routes, get_solver
 from mtldsl.solvers.solver import Point, StoppingWatch, Watch
-from mtldsl.solvers.starts import bare_start
 
 __all__ = [
     "SpectralRun",

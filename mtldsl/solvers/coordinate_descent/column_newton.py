@@ -76,7 +76,7 @@ class ColumnsOfTask:
         return (self.transposed if self.holds_all else self.transposed[self.rows]).T @ W[0]
 
     def pull(self, u) -> np.ndarray:
-        from mtldsl.solvers.coordinate_descent.round_kernels import pull_of_columns
+        from mtldsl.solvers.coordinate_descent.extrapolated_sweep_kernels import pull_of_columns
 
         if self.holds_all:
             return (self.transposed @ u)[None]
@@ -86,7 +86,7 @@ class ColumnsOfTask:
 
     def weighed(self, D) -> tuple[np.ndarray, np.ndarray]:
         """(X^T D, the diagonal of X^T diag(D) X)."""
-        from mtldsl.solvers.coordinate_descent.round_kernels import weigh_columns
+        from mtldsl.solvers.coordinate_descent.extrapolated_sweep_kernels import weigh_columns
 
         border, diagonal = np.empty(len(self.rows)), np.empty(len(self.rows))
         weigh_columns(*self.arrays, D, border, diagonal)
@@ -120,7 +120,7 @@ class TaskModel:
         self.sums = np.array([slopes])
 
     def rounds(self, share: float, first: float, goal: float, most: int, sweeps: int) -> tuple[float, bool]:
-        from mtldsl.solvers.coordinate_descent.round_kernels import descend_columns
+        from mtldsl.solvers.coordinate_descent.extrapolated_sweep_kernels import descend_columns
 
         p: Any = self.penalty
         return descend_columns(

@@ -83,7 +83,7 @@ class _GroupState:
 
     def rounds(self, most: int, target: float) -> tuple[int, bool]:
         """(how many rounds of sweeps and an extrapolation, whether the relative gap of the problem on these groups is at most target)."""
-        from mtldsl.solvers.coordinate_descent.round_kernels import rounds_of_groups
+        from mtldsl.solvers.coordinate_descent.extrapolated_sweep_kernels import rounds_of_groups
 
         done, gap = rounds_of_groups(
             self.gram, self.cross, self.square, self.carried, self.W, self.starts, self.thresholds, self.ridge, most, target

@@ -148,7 +148,7 @@ class GroupModel:
 
     def sweep(self) -> float:
         """The sum of curvature * step^2."""
-        from mtldsl.solvers.coordinate_descent.round_kernels import sweep_groups
+        from mtldsl.solvers.coordinate_descent.extrapolated_sweep_kernels import sweep_groups
 
         before = self.W.copy()
         sweep_groups(self.gram, self.carried, self.W, self.starts, self.thresholds, self.penalty.ridge)

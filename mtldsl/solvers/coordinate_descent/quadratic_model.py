@@ -263,7 +263,7 @@ class SparseState:
 
     def rounds(self, most: int, target: float) -> tuple[int, float, bool]:
         """(how many rounds, the relative gap on these rows, False)."""
-        from mtldsl.solvers.coordinate_descent.round_kernels import rounds_of_columns
+        from mtldsl.solvers.coordinate_descent.extrapolated_sweep_kernels import rounds_of_columns
 
         X, p, design = self.Xt, self.penalty, self.design
         dual_W = np.empty(self.W.size)
@@ -384,7 +384,7 @@ class GramState(_Gradients):
 
     def rounds(self, most: int, target: float) -> tuple[int, float, bool]:
         """(how many rounds, the relative gap on these rows, whether the last one left the support as it was)."""
-        from mtldsl.solvers.coordinate_descent.round_kernels import rounds_shared
+        from mtldsl.solvers.coordinate_descent.extrapolated_sweep_kernels import rounds_shared
 
         p = self.penalty
         dual_W = np.empty(self.W.size)

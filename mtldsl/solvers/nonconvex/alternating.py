@@ -17,6 +17,7 @@ from mtldsl.normal_form.terms.structure_term import (
 )
 from mtldsl.solvers.design.sufficient_statistics import radial_data
 from mtldsl.solvers.linear_systems.sylvester import METHODS
+from mtldsl.solvers.multistart import bare_start
 from mtldsl.solvers.nonconvex.block_updates import (
     accelerate,
     alternate,
@@ -32,7 +33,6 @@ from mtldsl.solvers.nonconvex.spectral_admm import relaxed_start
 from mtldsl.solvers.nonconvex.variable_projection import minimize_profile, why_not_smooth
 from mtldsl.solvers.nonconvex.weights_step import weights_step, why_not_linear
 from mtldsl.solvers.solver import Point, Solver, Watch
-from mtldsl.solvers.starts import bare_start
 
 __all__ = [
     "SOLVER",

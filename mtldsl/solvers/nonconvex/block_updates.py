@@ -15,7 +15,7 @@ from mtldsl.normal_form.terms.structure_term import (
     learned_matrices,
     structure_terms,
 )
-from mtldsl.solvers.augmented_lagrangian.at_rank import (
+from mtldsl.solvers.augmented_lagrangian.fixed_rank import (
     descend,
     reweighted_of,
     settle_at_rank,

@@ -12,14 +12,14 @@ from mtldsl.atoms.regularizers.spectral_norms import TraceNorm
 from mtldsl.certificates.certificate import certify
 from mtldsl.normal_form.form import Blocks, FunctionTerm, LinearMap, MapEntry, NormalForm
 from mtldsl.solvers.admm.iteration import ADMMIteration
-from mtldsl.solvers.augmented_lagrangian.at_rank import settle_at_rank, why_not_at_rank
+from mtldsl.solvers.augmented_lagrangian.fixed_rank import settle_at_rank, why_not_at_rank
 from mtldsl.solvers.design.sufficient_statistics import RadialData, radial_data
+from mtldsl.solvers.multistart import bare_start
 from mtldsl.solvers.nonconvex.majorization_minimization import minimize_reweighted
 from mtldsl.solvers.nonconvex.reweighted_newton import newton_at_rank, why_not_fixed_rank
 from mtldsl.solvers.nonconvex.reweighting import rough_fit, why_not_reweighted
 from mtldsl.solvers.routes import accepting_routes, get_solver
 from mtldsl.solvers.solver import Point, StoppingWatch, Watch
-from mtldsl.solvers.starts import bare_start
 from mtldsl.utils.interrupts import svd
 
 __all__ = [

@@ -11,8 +11,8 @@ from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm, 
 from mtldsl.solvers.coordinate_descent import coordinate_descent, group_newton
 from mtldsl.solvers.coordinate_descent import working_set as row_selection
 from mtldsl.solvers.design.design import SmoothLoss
-from mtldsl.solvers.facts import ModelFacts
 from mtldsl.solvers.linear_systems import ridge_newton
+from mtldsl.solvers.model_facts import ModelFacts
 from mtldsl.solvers.numerics.anderson import AndersonExtrapolation
 from mtldsl.solvers.numerics.line_search import VALUE_ROUNDING_SHARE
 from mtldsl.solvers.proximal_gradient import prox_newton as proximal_newton

@@ -17,13 +17,13 @@ from mtldsl.atoms.prox.spectral_matrix import largest_singular_value, singular_v
 from mtldsl.atoms.regularizers.spectral_norms import TraceNorm
 from mtldsl.certificates.stationarity import GRADIENT_FLOOR_SHARE, finite_steps
 from mtldsl.normal_form.form import FunctionTerm, MapEntry, NormalForm, single_loss
+from mtldsl.solvers.augmented_lagrangian.augmented_lagrangian_run import AugmentedLagrangianRun
 from mtldsl.solvers.augmented_lagrangian.outer_loop import OuterLoop
 from mtldsl.solvers.augmented_lagrangian.prox_parts import (
     KinkedScores,
     MatrixPart,
     SmoothScores,
 )
-from mtldsl.solvers.augmented_lagrangian.proximal_multipliers import AugmentedLagrangianRun
 from mtldsl.solvers.augmented_lagrangian.semismooth_newton import NewtonState
 from mtldsl.solvers.augmented_lagrangian.tangent_newton import SETTINGS as TANGENTS
 from mtldsl.solvers.augmented_lagrangian.tangent_newton import SpectrumFunction, TangentSpaceNewton, is_small

@@ -1,6 +1,6 @@
 """`mtldsl/__init__.pyi`: what editors and type checkers see of the package, since words are made when it is imported.
 
-    python -m mtldsl.cli.stub
+    python -m mtldsl.cli.type_stub
 
 writes it anew from the table of words; a test says where it is out of date.
 """
@@ -26,7 +26,7 @@ PATH = Path(mtldsl.__file__).with_suffix(".pyi")
 
 _HEAD = '''"""{doc}"""
 
-# Written by `python -m mtldsl.cli.stub`: words are made from one table, which type checkers cannot follow.
+# Written by `python -m mtldsl.cli.type_stub`: words are made from one table, which type checkers cannot follow.
 
 from collections.abc import Callable, Iterable, Mapping
 
