@@ -19,7 +19,7 @@ import numpy as np
 
 from mtldsl.normal_form.form import LossTerm, NormalForm
 from mtldsl.reference.metrics import is_stated, metrics_of
-from mtldsl.reference.planes import LabellingPlanes
+from mtldsl.reference.planes import LabelingPlanes
 
 from . import formulas  # noqa: F401  (every atom's formula is registered)
 from .label_graph import labellings_size, needs_planes, refuse, sample_weights
@@ -55,7 +55,7 @@ def to_cvxpy(form: NormalForm, *, split: bool = False) -> CvxpyModel:
     for t, term in enumerate(form.losses):
         refuse(term)
         if _needs_planes(term) or needs_planes(term):
-            kind = LabellingPlanes if needs_planes(term) else HingePlaneTable
+            kind = LabelingPlanes if needs_planes(term) else HingePlaneTable
             planes = kind(term, variables, f"hinges{t}")
             model.planes.append(planes)
             model.loss_ties += [planes] if split else []

@@ -28,7 +28,7 @@ from mtldsl.reference.metrics import HIGHEST, delta_of, is_of_rankings, metrics_
 
 __all__ = [
     "HingePlaneTable",
-    "LabellingPlanes",
+    "LabelingPlanes",
     "Plane",
     "most_violated",
 ]
@@ -242,7 +242,7 @@ class HingePlaneTable:
 # Source: Tsochantaridis, Joachims, Hofmann and Altun, JMLR 6 (2005).
 
 
-class LabellingPlanes(HingePlaneTable):
+class LabelingPlanes(HingePlaneTable):
     """The maxima of a clique hinge: `height` (n,) stands for them, `tasks` are the samples of the planes."""
 
     def __init__(self, term: LossTerm, variables: dict[str, cp.Variable], name: str):

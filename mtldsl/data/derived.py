@@ -1,4 +1,4 @@
-"""Tasks derived from other tasks: the same rows with other inputs, labels or scales."""
+"""Tasks derived from other tasks: gaps of inputs filled in, other inputs, labels or scales of the same rows."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from mtldsl.certificates.certificate import certify
 from mtldsl.errors import SolverError
 from mtldsl.normal_form.form import Blocks, NormalForm
 from mtldsl.normal_form.reductions.coordinates import CenterLabels, shift_intercepts
-from mtldsl.normal_form.terms.label_graph_term import RandomLabellings
+from mtldsl.normal_form.terms.label_graph_term import RandomLabelings
 from mtldsl.solvers.routes import accepting_routes, get_solver
 from mtldsl.solvers.run import ReducedForm, SolveResult, in_original_units, run_routes
 from mtldsl.solvers.solver import Point, StoppingWatch, Watch, breakdowns
@@ -187,12 +187,12 @@ def _is_solved(value) -> TypeGuard[SolvedProblem]:
 
 def _plain_multipliers(form: NormalForm, loss_duals):
     """Random labellings as the multipliers that they stand for; None where they are of other data."""
-    if loss_duals is None or not any(isinstance(u, RandomLabellings) for u in loss_duals):
+    if loss_duals is None or not any(isinstance(u, RandomLabelings) for u in loss_duals):
         return loss_duals
     if len(loss_duals) != len(form.losses):
         return None
     found = [loss.plain_multipliers(u) for loss, u in zip(form.losses, loss_duals, strict=True)]
-    return None if any(u is None or isinstance(u, RandomLabellings) for u in found) else found
+    return None if any(u is None or isinstance(u, RandomLabelings) for u in found) else found
 
 
 def _start_block(name: str, shape: tuple[int, int], value) -> np.ndarray:

@@ -22,7 +22,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class LabellingSettings:
+class StructuredFormulaSettings:
     """Limits of formulas over all labellings.
 
     enumeration_labels : most labels of which all labellings are looked at
@@ -33,7 +33,7 @@ class LabellingSettings:
     slab_entries: int = 2_000_000
 
 
-SETTINGS = LabellingSettings()
+SETTINGS = StructuredFormulaSettings()
 
 
 #: what stands for a label that is not observed

@@ -23,7 +23,7 @@ __all__ = [
     "Flips",
     "LabelDual",
     "LabelGraphTerm",
-    "RandomLabellings",
+    "RandomLabelings",
     "balance_labels",
     "balancing_flips",
     "each_flipped",
@@ -39,7 +39,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, eq=False)
-class RandomLabellings:
+class RandomLabelings:
     """For every sample a random labelling: `labels[j]` with probability `weights[j]`, j from starts[i] on; the true one with the rest.
 
     labels (L, K) of 0 and 1; weights (L,) >= 0 with a sum of at most 1 for every sample; starts (n + 1,).
@@ -123,7 +123,7 @@ def each_flipped(truth: np.ndarray) -> np.ndarray:
     return truth[:, None, :] ^ (np.eye(truth.shape[1], dtype=truth.dtype)[None] * (truth != GAP)[:, :, None])
 
 
-def mixed_with_flips(random: RandomLabellings, flips: Flips, truth: np.ndarray, share: float = 1.0):
+def mixed_with_flips(random: RandomLabelings, flips: Flips, truth: np.ndarray, share: float = 1.0):
     """A random labelling, itself with the probability `share`, else the true one, mixed with flips of single labels of the truth."""
     s, n = flips[0], len(truth)
     probabilities = label_flip_probabilities(flips, truth)
@@ -147,7 +147,7 @@ def mixed_with_flips(random: RandomLabellings, flips: Flips, truth: np.ndarray, 
     )
 
 
-def _totals(random: RandomLabellings) -> np.ndarray:
+def _totals(random: RandomLabelings) -> np.ndarray:
     counts = np.diff(random.starts)
     weights = np.append(np.maximum(random.weights, 0.0), 0.0)
     return np.add.reduceat(weights, np.asarray(random.starts[:-1])) * (counts > 0)
@@ -166,7 +166,7 @@ class LabelDual:
     margins : (n,) w_i E[Delta], which shrinks with u; or, of a likelihood, None
     entropy, truth, weights : (n,) of a likelihood: entropy and probability of the true labelling of the random labelling behind u, and
         the sample weights
-    labellings, scores : the `RandomLabellings` behind u, or the scores (n, S) of a likelihood that it is the gradient at, where known
+    labellings, scores : the `RandomLabelings` behind u, or the scores (n, S) of a likelihood that it is the gradient at, where known
     flips   : flips of single labels that are mixed in, where they are known beside `scores`
     share   : t in [0, 1] where u is multiplied by it: the random labelling is then mixed with the true one
     """
@@ -177,7 +177,7 @@ class LabelDual:
     entropy: np.ndarray | None = None
     truth: np.ndarray | None = None
     weights: np.ndarray | None = None
-    labellings: RandomLabellings | None = None
+    labellings: RandomLabelings | None = None
     scores: np.ndarray | None = None
     flips: Flips | None = None
     share: float = 1.0
@@ -223,7 +223,7 @@ class LabelGraphTerm(LossTerm):
 
     The tasks are the S entries of the graph, all with the same inputs; predictions are flat, entry after entry, those too that a sample
     with gaps does not see. Multipliers are flat,
-    or `RandomLabellings`, or what these hold as a tuple; `dual_project` makes a `LabelDual` of either.
+    or `RandomLabelings`, or what these hold as a tuple; `dual_project` makes a `LabelDual` of either.
     """
 
     atom: Any  # a LabelGraphLoss, of which `max_affine` says what it can
@@ -316,7 +316,7 @@ class LabelGraphTerm(LossTerm):
         if self.atom.max_affine:
             labels = self.atom.most_violated(scores, self.truth).labels
             n = len(labels)
-            return self.dual_project(RandomLabellings(labels, np.ones(n), np.arange(n + 1)))
+            return self.dual_project(RandomLabelings(labels, np.ones(n), np.arange(n + 1)))
         u, entropy, truth = self.atom.proof_of_samples(scores, self.truth)
         return self._dual(
             self.weights[:, None] * u, entropy=entropy, truth=truth, weights=self.weights, scores=scores
@@ -327,7 +327,7 @@ class LabelGraphTerm(LossTerm):
         return u.table if isinstance(u, LabelDual) else np.asarray(u)
 
     def plain_multipliers(self, u):
-        if not isinstance(u, RandomLabellings):
+        if not isinstance(u, RandomLabelings):
             return u
         n, labels = self.truth.shape
         fits = len(u.starts) == n + 1 and u.labels.shape[1] == labels
@@ -337,8 +337,8 @@ class LabelGraphTerm(LossTerm):
         if isinstance(u, LabelDual):
             return u
         if isinstance(u, tuple):  # labels, weights, starts
-            u = RandomLabellings(*u)
-        if isinstance(u, RandomLabellings):
+            u = RandomLabelings(*u)
+        if isinstance(u, RandomLabelings):
             return self._of_labellings(u)
         weights = self.weights[:, None]
         points, promised = self.atom.proven(self.atom.scores(u) / weights, self.truth)
@@ -348,7 +348,7 @@ class LabelGraphTerm(LossTerm):
         proof = {"entropy": promised, "truth": np.ones(len(points)), "weights": self.weights}
         return self._dual(weights * points, **proof)
 
-    def _of_labellings(self, random: RandomLabellings) -> LabelDual:
+    def _of_labellings(self, random: RandomLabelings) -> LabelDual:
         starts, labels = np.asarray(random.starts, dtype=np.int64), np.asarray(random.labels, dtype=np.uint8)
         counts, shares = np.diff(starts), np.maximum(random.weights, 0.0)
         totals = np.add.reduceat(np.append(shares, 0.0), starts[:-1]) * (counts > 0)

@@ -18,7 +18,7 @@ from mtldsl.solvers.solver import Point, Solver, Watch
 __all__ = [
     "SOLVER",
     "CliqueGeneration",
-    "LabellingAscent",
+    "LabelingAscent",
 ]
 
 _METHODS = ("pairwise", "spdca")
@@ -132,7 +132,7 @@ SOLVER = CliqueGeneration()
 # Dual ascent on labellings with all cliques of the model from the start: the way of `dual_ascent` for losses over a graph of labels.
 
 
-class LabellingAscent(Solver):
+class LabelingAscent(Solver):
     """Steps of `clique_generation` between two additions of cliques; see `mtldsl.solvers.label_graphs.labeling_ascent.LabelingDual`.
 
     seed : of the order in which samples are visited

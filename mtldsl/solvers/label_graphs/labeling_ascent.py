@@ -15,7 +15,7 @@ from mtldsl.normal_form.form import Block, Blocks, NormalForm, single_loss
 from mtldsl.normal_form.terms.label_graph_term import (
     Flips,
     LabelGraphTerm,
-    RandomLabellings,
+    RandomLabelings,
     balancing_flips,
     each_flipped,
     label_flip_probabilities,
@@ -208,7 +208,7 @@ class LabelIntercepts:
         sums = -multipliers[1 : self.n_nodes : 2, -1] / self.unit
         return balancing_flips(sums, [self.truth], [self.weights])
 
-    def mixed(self, random: RandomLabellings, multipliers: np.ndarray) -> RandomLabellings:
+    def mixed(self, random: RandomLabelings, multipliers: np.ndarray) -> RandomLabelings:
         flips = self.flips(multipliers)
         return random if flips is None else mixed_with_flips(random, flips, self.truth)
 
@@ -502,18 +502,18 @@ class LabelingDual:
             blocks[self.model.edges] = V
         return blocks
 
-    def _random(self) -> RandomLabellings:
+    def _random(self) -> RandomLabelings:
         used = self.alpha > 0.0
         used[:, 0] = False  # the true labelling has the rest
         starts = np.concatenate([[0], np.cumsum(used.sum(axis=1))])
-        return RandomLabellings(self.labels[used], self.alpha[used], starts)
+        return RandomLabelings(self.labels[used], self.alpha[used], starts)
 
-    def mixture(self, share: float = 1.0) -> RandomLabellings:
+    def mixture(self, share: float = 1.0) -> RandomLabelings:
         """The random labellings, balanced, mixed with the true ones where share < 1."""
         random = self._random()
         if self.constants is not None:
             random = self.constants.mixed(random, self.multipliers)
-        return RandomLabellings(random.labels, share * random.weights, random.starts)
+        return RandomLabelings(random.labels, share * random.weights, random.starts)
 
     def primal(self) -> float:
         """The objective, with an upper bound of the maximum where inference is not exact."""

@@ -17,7 +17,7 @@ from mtldsl.errors import DataError, SolverError
 from mtldsl.normal_form.form import NormalForm
 from mtldsl.solvers.cutting_planes.oracle import has_one_maximum_a_task
 from mtldsl.solvers.cutting_planes.structural_svm import StructuralSVM
-from mtldsl.solvers.label_graphs.clique_generation import LabellingAscent
+from mtldsl.solvers.label_graphs.clique_generation import LabelingAscent
 from mtldsl.solvers.sdca.dual_ascent import DualAscentRun, KernelForm, kernel_form
 from mtldsl.solvers.solver import Method, MethodSolver, Point, Solver, Watch
 from mtldsl.utils.files import (
@@ -239,7 +239,7 @@ def _numbers(found: KernelForm) -> str:
 #: The three ways of dual ascent.
 _PLANES = StructuralSVM()
 _SAMPLES = SampleAscent()
-_LABELLINGS = LabellingAscent()
+_LABELLINGS = LabelingAscent()
 
 
 def _ascent_for(form: NormalForm) -> Solver:
@@ -263,7 +263,7 @@ def _method(name: str, summary: str, ascent: Solver) -> Method:
 
 class DualAscent(MethodSolver):
     """Three ways to raise the dual value, whose name is the same because the certificate is: see `StructuralSVM`, `SampleAscent` and
-    `LabellingAscent`.
+    `LabelingAscent`.
 
     A structured loss is a maximum of planes, and its dual a quadratic program over a simplex of planes; a loss that is a sum over samples
     has one multiplier a sample; one of labellings has a random labelling a sample. Options belong to one of the three.
