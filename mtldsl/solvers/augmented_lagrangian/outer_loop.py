@@ -35,7 +35,8 @@ class FirstPhaseSettings:
     """Constants of the first phase, ADMM.
 
     balance_iterations   : between two looks at the penalties
-    balance_ratio        : of one residual over the other, from which on a penalty is doubled or halved
+    balance_ratio        : of one residual over the other, from which on a penalty is multiplied by its root
+    max_balance_factor   : of a penalty at a time
     min_score_share      : of their usual size, which smaller scores count as
     min_multiplier_share : of their usual size, which smaller multipliers count as
     max_penalty_ratio    : penalties over the first ones, and the first ones over them
@@ -52,6 +53,7 @@ class FirstPhaseSettings:
 
     balance_iterations: int = 10
     balance_ratio: float = 3.0
+    max_balance_factor: float = 10.0
     min_score_share: float = 1e-2
     min_multiplier_share: float = 1e-6
     max_penalty_ratio: float = 1e6
@@ -213,7 +215,7 @@ class Splitting:
         return self.at
 
     def _balance(self, apart, moved, copy, u, v_apart, v_moved, v, P) -> None:
-        """Double or halve a penalty where one of its normalised residuals is three times the other."""
+        """Multiply a penalty by the root of the ratio of its normalised residuals, where one is three times the other."""
         designs, p = self.designs, self.penalties
 
         def norms(flat):
@@ -245,8 +247,10 @@ class Splitting:
 
 
 def _factors(primal: np.ndarray, dual: np.ndarray) -> np.ndarray:
-    ratio = PHASE_SETTINGS.balance_ratio
-    return np.where(primal > ratio * dual, 2.0, np.where(dual > ratio * primal, 0.5, 1.0))
+    """Return the root of their ratio, within limits; 1 where they are near (Wohlberg, arXiv:1704.06209)."""
+    ratio, most = np.maximum(primal, 1e-300) / np.maximum(dual, 1e-300), PHASE_SETTINGS.max_balance_factor
+    are_near = np.maximum(ratio, 1.0 / ratio) <= PHASE_SETTINGS.balance_ratio
+    return np.where(are_near, 1.0, np.clip(np.sqrt(ratio), 1.0 / most, most))
 
 
 # --------------------------------------------------------------------------------------------------------------
