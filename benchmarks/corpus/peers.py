@@ -11,7 +11,17 @@ import numpy as np
 __all__ = ["PACKAGES", "Peer", "Told", "missing_packages", "peers_for"]
 
 #: package that pip knows -> what of the peers needs it
-PACKAGES = ("scikit-learn", "celer", "skglm", "highspy", "cvxpy", "clarabel", "scs")
+PACKAGES = (
+    "scikit-learn",
+    "celer",
+    "skglm",
+    "adelie",
+    "python-glmnet",
+    "highspy",
+    "cvxpy",
+    "clarabel",
+    "scs",
+)
 
 
 @dataclass
@@ -113,12 +123,12 @@ def _ordered(X, order):
 
 def peers_for(instance) -> dict[str, Peer]:
     """Name -> peer, of the packages that are installed, for a convex problem; {} for one that no other package states."""
-    from . import peers_conic, peers_gradient, peers_homotopy, peers_sklearn
+    from . import peers_conic, peers_glmnet, peers_gradient, peers_homotopy, peers_sklearn
 
     found: dict[str, Peer] = {}
     if instance.stated.plain:
         told = Told(instance)
-        for part in (peers_sklearn, peers_homotopy, peers_gradient, peers_conic):
+        for part in (peers_sklearn, peers_homotopy, peers_glmnet, peers_gradient, peers_conic):
             found.update(part.peers(told))
     found.update(peers_conic.conic(instance))
     return {name: peer for name, peer in found.items() if _version(peer.package)}
