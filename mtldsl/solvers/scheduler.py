@@ -20,6 +20,7 @@ class SchedulerSettings:
     patience        : flops without progress that end a first slot, some 50 ms; of 20 to 200 ms none is better on the corpus
     iterations      : and no fewer than so many of the route's own iterations, however dear they are
     min_slot        : flops of a first slot, at least, some 10 ms; then it ends where the next route is expected to be done
+    overtime        : work of a first slot over what the next route is expected to take, from which on that route takes over
     growth          : times the patience, from one slot of a route to its next
     slots           : of a route, at most; in the last it has `lone_iterations`
     progress        : share to which the gap must fall for that to be progress: what converges like 1 / work halves it as work doubles
@@ -29,6 +30,7 @@ class SchedulerSettings:
 
     patience: float = 5e7
     min_slot: float = 1e7
+    overtime: float = 2.0
     iterations: float = 100
     growth: float = 4.0
     slots: int = 4
@@ -43,7 +45,7 @@ SETTINGS = SchedulerSettings()
 @dataclass
 class StallRule:
     """A route has stalled where its distance from a proof has not fallen to `share` in as much work again as it took until then, and
-    `patience` more; or where a route that waits is expected to take `limit()`, less than this one has done and is expected to need.
+    `patience` more; or where a route that waits is expected to take `limit()`: half of what this one has done, and less than what it is expected to need.
 
     What it needs is extrapolated to the distance `tol`. `limit` is asked once the work is more than `SETTINGS.min_slot`.
 
@@ -81,7 +83,7 @@ class StallRule:
         is_long = False
         if self.limit is not None and work > SETTINGS.min_slot:
             limit = self.limit()
-            is_long = limit < work and limit < self._remaining_work()
+            is_long = SETTINGS.overtime * limit < work and limit < self._remaining_work()
         return is_long or work > 2.0 * self.at + self.patience
 
     def _remaining_work(self) -> float:
