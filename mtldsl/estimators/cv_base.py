@@ -18,7 +18,7 @@ from sklearn.utils.validation import _num_samples
 
 from mtldsl.data.input_checks import weights_of
 from mtldsl.data.labels import OneClassWarning
-from mtldsl.data.splits import stratified_folds
+from mtldsl.data.splits import refuse_overlap, stratified_folds
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError, MTLError
 from mtldsl.estimators.base_estimator import MultiTaskEstimator, OneTaskWarning
@@ -402,7 +402,10 @@ class CrossValidated(MultiTaskEstimator):
             if not found:
                 raise ValueError("there is none in it")
             n = _num_samples(X)
-            return [(_positions(train, n), _positions(test, n)) for train, test in found]
+            pairs = [(_positions(train, n), _positions(test, n)) for train, test in found]
+            for k, (train, test) in enumerate(pairs):
+                refuse_overlap(k, train, test, type(self).__name__, "cv")
+            return pairs
         except MTLError:
             raise
         except (TypeError, ValueError) as error:
@@ -485,7 +488,7 @@ class CrossValidated(MultiTaskEstimator):
 
 
 def _positions(rows, n: int) -> np.ndarray:
-    """The rows of one side of a fold, given by their positions or as a mask; ValueError for others, and for none."""
+    """The rows of one side of a fold, given by their positions, negative ones from the end, or as a mask; ValueError for others, and for none."""
     given = np.asarray(rows)
     if given.dtype == bool and given.shape == (n,):
         given = np.flatnonzero(given)
@@ -493,7 +496,7 @@ def _positions(rows, n: int) -> np.ndarray:
         raise ValueError(f"{quoted(rows, 40)} are not the positions of rows")
     if not (given.min() >= -n and given.max() < n):
         raise ValueError(f"the row {given.max() if given.max() >= n else given.min()} is not one of {n:,}")
-    return given
+    return given % n
 
 
 def _strongest(tasks: Tasks) -> float:

@@ -88,6 +88,8 @@ WRONG = {
     "no folds": (lambda: chosen(cv=[]), DataError, ["cv=[]", "write a number of folds"]),
     "folds of other rows": (lambda: chosen(cv=[(range(20), range(990, 999))]), DataError, ["the row 998 is not one of", "write a number of folds"]),
     "a fold without rows": (lambda: chosen(cv=[(range(20), [])]), DataError, ["[] are not the positions of rows"]),
+    "folds that test rows of training": (lambda: chosen(cv=[(range(20), range(20, 40)), (range(30), range(29, 40))]), DataError, ["fold 1 tests rows that it trains on"]),
+    "the same, counted from the end": (lambda: chosen(cv=[(range(20), [-40])]), DataError, ["fold 0 tests rows that it trains on"]),
     "a measure of one column": (lambda: chosen(scoring="neg_max_error"), ModelError, ["(scoring='neg_max_error')", "Multioutput", "such as 'mse'"]),
     "a measure that takes no gap": (lambda: chosen(with_one(Y, np.nan), scoring="neg_root_mean_squared_error"), ModelError, ["NaN", "such as 'mse'"]),
     "a measure of one label": (lambda: MultiTaskClassifierCV(scoring="jaccard").fit(XL, YL), ModelError, ["(scoring='jaccard')", "such as 'f1'"]),
