@@ -13,7 +13,15 @@ from mtldsl.data.row_storage import as_csr, never_written, stack
 from mtldsl.errors import DataError
 from mtldsl.utils.arrays import as_array, as_frame, numbers_of, refuse_duplicate_columns, require_sound
 from mtldsl.utils.memory import as_dense, require_memory
-from mtldsl.utils.validation import MAX_MAGNITUDE, MIN_MAGNITUDE, as_list, distinct_names, is_missing, quoted
+from mtldsl.utils.validation import (
+    MAX_MAGNITUDE,
+    MIN_MAGNITUDE,
+    as_list,
+    distinct_names,
+    is_missing,
+    plain,
+    quoted,
+)
 
 __all__ = [
     "as_design",
@@ -459,8 +467,10 @@ def elsewhere(names: Sequence[str], others: Sequence[str]) -> str | None:
     return next((name for k, name in enumerate(names) if position.get(name, k) != k), None)
 
 
-def unlike(learned: Sequence[str], given: Sequence[str] | None) -> str | None:
+def unlike(learned: Sequence[str], given: Sequence[str] | None, X=None) -> str | None:
     """Return what is wrong with the columns given, in one clause; None where they are those learned on.
+
+    X : the table they are of, whose own names are quoted: numbers are text here, and not there
 
     Columns without names are called by their positions, and fit any names; so do any names where these were learned, in their order.
 
@@ -474,8 +484,12 @@ def unlike(learned: Sequence[str], given: Sequence[str] | None) -> str | None:
     missing = [name for name in learned if name not in given]
     unknown = [name for name in given if name not in learned]
     if not missing:  # another order, or columns too many
+        own = [plain(name) for name in getattr(X, "columns", given)]
+        typed = (
+            [own[list(given).index(name)] for name in learned] if len(own) == len(given) else list(learned)
+        )
         return (
-            f"they must be those learned on, in that order: write X[{list(learned)!r}]"
+            f"they must be those learned on, in that order: write X[{typed!r}]"
             if len(learned) <= 8
             else ("they must be those learned on, in the order of feature_names")
         )
