@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,7 @@ from mtldsl.utils.validation import (
 )
 
 __all__ = [
+    "SpellingWarning",
     "as_design",
     "as_names",
     "as_numbers",
@@ -40,6 +42,7 @@ __all__ = [
     "require_finite",
     "require_visible",
     "unlike",
+    "warn_of_spellings",
     "weights_of",
 ]
 
@@ -237,6 +240,30 @@ def refuse_text_of_missing(values, what: str) -> None:
             f"{what} holds the text {str(found)!r}, which numpy and astype(str) make of a missing value",
             write_instead="keep None in its place, as np.array(..., dtype=object) does, or call it by another name",
         )
+
+
+class SpellingWarning(UserWarning):
+    """Two classes, or two tasks, have names that differ by blanks or capitals alone."""
+
+
+def warn_of_spellings(values: Iterable, what: str) -> None:
+    """A SpellingWarning that names two of the distinct values that may be meant as one."""
+    known: dict[str, str] = {}
+    for each in values:
+        if not isinstance(each, str):
+            continue
+        folded = "".join(each.split())
+        other = known.setdefault(folded.casefold(), each)
+        if other != each:
+            by_blanks = "".join(other.split()) == folded
+            how, mend = ("blanks", "strip") if by_blanks else ("capitals", "lower")
+            warnings.warn(
+                f"{what}: {str(other)!r} and {str(each)!r} are two names, and differ by {how} alone; "
+                f"where one is meant, spell it alike, such as by column.str.{mend}()",
+                SpellingWarning,
+                stacklevel=2,
+            )
+            return
 
 
 def _refuse_missing(task, row, what):
