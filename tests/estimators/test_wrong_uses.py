@@ -110,6 +110,8 @@ WRONG = {
     "a misspelt argument, on folds": (lambda: MultiTaskRegressorCV(value=[1.0]), ModelError, ["did you mean 'values'"]),
     "a misspelt argument, set": (lambda: MultiTaskRegressor().set_params(penality="l1_norm"), ModelError, ["Invalid parameter 'penality'", "did you mean 'penalty'"]),
     "a misspelt parameter": (lambda: MultiTaskRegressor(lambda_=1.0).fit(X, Y), ModelError, ["no parameter 'lambda_'", "did you mean 'lam'"]),
+    "a parameter of another estimator": (lambda: GroupedMultiTaskClassifierCV(task="s", tune_thresholds=True).fit(pd.DataFrame(TX).add_prefix("x").assign(s=IDS), WORDS), ModelError, ["no parameter 'tune_thresholds'; its parameters: lam; MultiTaskClassifierCV and MultiTaskClassifier have 'tune_thresholds'"]),
+    "a parameter of no estimator": (lambda: MultiTaskRegressor(zzz=3).fit(X, Y), ModelError, ["no parameter 'zzz'; its parameters: lam"]),
     "a missing parameter": (lambda: MultiTaskRegressor("Robust-MTL", rho1=1.0).fit(X, Y), ModelError, ["needs rho2", "write rho2=..."]),
     "a parameter of another model": (lambda: MultiTaskRegressor("L21", lam=1.0).fit(X, Y), ModelError, ["no parameter 'lam'", "rho"]),
     "a negative parameter": (lambda: MultiTaskRegressor(lam=-1.0).fit(X, Y), ModelError, ["'lam' cannot be -1"]),
