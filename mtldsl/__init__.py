@@ -8,9 +8,14 @@ solution = problem.solve(tol=1e-6)
 print(problem.cross_check())
 """
 
+# ruff: noqa: E402  Ctrl-C is looked after before the imports that take a second
 from importlib import import_module
 from typing import TYPE_CHECKING
 from warnings import warn
+
+from mtldsl.utils.starting import leave_quietly as _leave_quietly
+
+_leave_quietly()
 
 from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.data.label_table import AcrossLabels
@@ -34,7 +39,7 @@ from mtldsl.language.scalars import Parameter
 from mtldsl.language.task_similarity import TaskSimilarity
 from mtldsl.language.weights import Weights
 from mtldsl.utils.progress import defaults
-from mtldsl.utils.version import VERSION
+from mtldsl.utils.starting import VERSION
 
 if TYPE_CHECKING:
     from mtldsl.certificates.verify_proof import verify_proof

@@ -27,6 +27,7 @@ from mtldsl.normal_form.form import Blocks, LinearMap, NormalForm
 from mtldsl.normal_form.terms.joint_losses import WorstTaskTerm
 from mtldsl.normal_form.terms.label_graph_term import LabelDual, LabelGraphTerm, label_flip_probabilities
 from mtldsl.normal_form.terms.structured_term import StructuredTerm
+from mtldsl.utils.validation import as_flag
 
 __all__ = [
     "SolutionCertificate",
@@ -254,6 +255,7 @@ class SolutionCertificate:
 
         ModelError where the model is not convex, or no bound was formed. A warning where `mtldsl verify` has no formula for a term.
         """
+        data = as_flag(data, "certificate.save(path, data", ModelError)
         if self.form is not None and not self.form.is_convex:
             raise ModelError(
                 "the model is not convex, and a saved proof is of a convex one", term=f"certificate.save({str(path)!r})",

@@ -6,6 +6,7 @@ from mtldsl.certificates.checker.data_match import check_against_arrays
 from mtldsl.certificates.checker.proof_check import Verdict
 from mtldsl.certificates.proof_writer import describe_form
 from mtldsl.errors import DataError
+from mtldsl.utils.validation import as_flag
 
 __all__ = [
     "verify_proof",
@@ -38,6 +39,7 @@ def verify_proof(path, *named, exact: bool = False, tol: float | None = None, wh
     >>> verdict.confirmed, verdict.low <= solution.objective <= verdict.high + 1e-12
     (True, True)
     """
+    exact = as_flag(exact, "verify_proof(path, exact")
     models, data = [], []
     for one in [one for item in named for one in (item if isinstance(item, (list, tuple)) else [item])]:
         if callable(getattr(one, "form", None)):

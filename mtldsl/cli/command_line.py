@@ -18,7 +18,7 @@ from mtldsl.errors import MTLError, SolverError
 from mtldsl.language.suggestions import nearest
 from mtldsl.utils import interrupts
 from mtldsl.utils.files import noting_inputs
-from mtldsl.utils.version import VERSION
+from mtldsl.utils.starting import VERSION, leave_by_default
 
 __all__ = ["main"]
 
@@ -29,6 +29,7 @@ COMMANDS = (*_COMMANDS, completion(_COMMANDS))
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     try:
+        leave_by_default()
         with interrupts.handle_signals(raises=True), noting_inputs():
             options = _parser().parse_args(arguments)
             for stream in (sys.stdout, sys.stderr):

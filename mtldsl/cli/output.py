@@ -67,7 +67,8 @@ def show(options, record: dict, report) -> None:
 
 def print_error(error: Exception) -> None:
     """The message on stderr: control characters spelled out, the middle of a long line left out."""
-    lines = visible(f"mtldsl: {error}", kept="\n").split("\n")
+    said = str(error)
+    lines = visible(said if said.startswith("mtldsl ") else f"mtldsl: {said}", kept="\n").split("\n")
     half = SETTINGS.line_characters // 2
     lines = [
         line if len(line) <= SETTINGS.line_characters else f"{line[:half]} ... {line[-half:]}"
@@ -91,7 +92,7 @@ def print_content(content, one_line: bool = False) -> None:
         if isinstance(content, str):
             print(content)
         else:
-            _console().print(content, soft_wrap=one_line)
+            _print_rich(_console(), content, one_line)
         sys.stdout.flush()
     except BrokenPipeError:
         _leave_output()
@@ -100,6 +101,16 @@ def print_content(content, one_line: bool = False) -> None:
         raise DataError(
             f"standard output cannot be written ({error.strerror or error}); print to where there is room"
         ) from error
+
+
+def _print_rich(console, content, one_line: bool) -> None:
+    """Print by rich; off a terminal without the spaces with which it fills lines up."""
+    if console.is_terminal:
+        console.print(content, soft_wrap=one_line)
+        return
+    with console.capture() as held:
+        console.print(content, soft_wrap=one_line)
+    print("\n".join(line.rstrip(" ") for line in held.get().split("\n")), end="")
 
 
 def _leave_output() -> None:

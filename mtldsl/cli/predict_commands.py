@@ -37,7 +37,7 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--task",
         metavar="COLUMN",
-        help="the column that tells which task a row is of: one prediction a row in place of one a task",
+        help="the column that tells which task a row is of: one prediction per row in place of one per task",
     )
     parser.add_argument(
         "--probabilities",
@@ -96,7 +96,7 @@ def _rows_of(new: Path) -> Iterator[Path]:
 
 PREDICT = Command(
     "predict",
-    "predict new rows by a saved solution, as CSV: labels (after its thresholds), numbers or counts, a column a task",
+    "predict new rows by a saved solution, as CSV: labels (after its thresholds), numbers or counts, a column per task",
     _arguments,
     _predict,
     epilog="the statistics of [data] standardize and impute are applied to the new rows; of a graph of labels a last column says whether the labelling "
@@ -137,7 +137,7 @@ def _report_arguments(parser: ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--labels", metavar="COLUMN",
-        help="the column of labels in ROWS, where --task tells tasks apart, or where the tasks are its classes; without it a column a task",
+        help="the column of labels in ROWS, where --task tells tasks apart, or where the tasks are its classes; without it a column per task",
     )  # fmt: skip
     parser.add_argument("--task", metavar="COLUMN", help="the column of ROWS that tells which task a row is of")  # fmt: skip
     add_marks(parser, "ROWS")

@@ -31,7 +31,7 @@ from mtldsl.problems.cross_validation_result import CrossValidation, without_a_n
 from mtldsl.problems.problem import Problem
 from mtldsl.solution.learned import SETTINGS as LEARNED
 from mtldsl.solution.solution import Solution
-from mtldsl.utils.version import VERSION
+from mtldsl.utils.starting import VERSION
 
 __all__ = [
     "describe_calibration",

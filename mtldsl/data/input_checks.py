@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +14,18 @@ from mtldsl.data.row_storage import as_csr, never_written, stack
 from mtldsl.errors import DataError
 from mtldsl.utils.arrays import as_array, as_frame, numbers_of, refuse_duplicate_columns, require_sound
 from mtldsl.utils.memory import as_dense, require_memory
-from mtldsl.utils.validation import MAX_MAGNITUDE, MIN_MAGNITUDE, as_list, distinct_names, is_missing, quoted
+from mtldsl.utils.validation import (
+    MAX_MAGNITUDE,
+    MIN_MAGNITUDE,
+    as_list,
+    distinct_names,
+    is_missing,
+    plain,
+    quoted,
+)
 
 __all__ = [
+    "SpellingWarning",
     "as_design",
     "as_names",
     "as_numbers",
@@ -32,6 +42,7 @@ __all__ = [
     "require_finite",
     "require_visible",
     "unlike",
+    "warn_of_spellings",
     "weights_of",
 ]
 
@@ -229,6 +240,30 @@ def refuse_text_of_missing(values, what: str) -> None:
             f"{what} holds the text {str(found)!r}, which numpy and astype(str) make of a missing value",
             write_instead="keep None in its place, as np.array(..., dtype=object) does, or call it by another name",
         )
+
+
+class SpellingWarning(UserWarning):
+    """Two classes, or two tasks, have names that differ by blanks or capitals alone."""
+
+
+def warn_of_spellings(values: Iterable, what: str) -> None:
+    """A SpellingWarning that names two of the distinct values that may be meant as one."""
+    known: dict[str, str] = {}
+    for each in values:
+        if not isinstance(each, str):
+            continue
+        folded = "".join(each.split())
+        other = known.setdefault(folded.casefold(), each)
+        if other != each:
+            by_blanks = "".join(other.split()) == folded
+            how, mend = ("blanks", "strip") if by_blanks else ("capitals", "lower")
+            warnings.warn(
+                f"{what}: {str(other)!r} and {str(each)!r} are two names, and differ by {how} alone; "
+                f"where one is meant, spell it alike, such as by column.str.{mend}()",
+                SpellingWarning,
+                stacklevel=2,
+            )
+            return
 
 
 def _refuse_missing(task, row, what):
@@ -459,8 +494,10 @@ def elsewhere(names: Sequence[str], others: Sequence[str]) -> str | None:
     return next((name for k, name in enumerate(names) if position.get(name, k) != k), None)
 
 
-def unlike(learned: Sequence[str], given: Sequence[str] | None) -> str | None:
+def unlike(learned: Sequence[str], given: Sequence[str] | None, X=None) -> str | None:
     """Return what is wrong with the columns given, in one clause; None where they are those learned on.
+
+    X : the table they are of, whose own names are quoted: numbers are text here, and not there
 
     Columns without names are called by their positions, and fit any names; so do any names where these were learned, in their order.
 
@@ -474,8 +511,12 @@ def unlike(learned: Sequence[str], given: Sequence[str] | None) -> str | None:
     missing = [name for name in learned if name not in given]
     unknown = [name for name in given if name not in learned]
     if not missing:  # another order, or columns too many
+        own = [plain(name) for name in getattr(X, "columns", given)]
+        typed = (
+            [own[list(given).index(name)] for name in learned] if len(own) == len(given) else list(learned)
+        )
         return (
-            f"they must be those learned on, in that order: write X[{list(learned)!r}]"
+            f"they must be those learned on, in that order: write X[{typed!r}]"
             if len(learned) <= 8
             else ("they must be those learned on, in the order of feature_names")
         )

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from mtldsl.data.input_checks import as_design
 from mtldsl.errors import DataError
-from mtldsl.utils.validation import as_float, as_whole, quoted
+from mtldsl.utils.validation import as_flag, as_float, as_whole, quoted
 
 __all__ = [
     "STRING_KERNELS",
@@ -93,6 +93,7 @@ def spectrum_kernel(A, B, k: int = 3, normalize: bool = True) -> np.ndarray:
            [ 0.,  0., 16.]])
     """
     k = _whole("spectrum_kernel", "k", k)
+    normalize = as_flag(normalize, "spectrum_kernel(A, B, normalize")
     words_A, words_B = (_words(_codes(each, "spectrum_kernel"), k) for each in (A, B))
     known = np.unique(np.concatenate([words_A[1], words_B[1]]), axis=0)
     counts_A, counts_B = (_counts(rows, words, known, n) for rows, words, n in (words_A, words_B))
@@ -122,6 +123,7 @@ def weighted_degree_kernel(A, B, degree: int = 5, normalize: bool = True) -> np.
            [ 2.,  0., 11.]])
     """
     D = _whole("weighted_degree_kernel", "degree", degree)
+    normalize = as_flag(normalize, "weighted_degree_kernel(A, B, normalize")
     A, B = _codes(A, "weighted_degree_kernel"), _codes(B, "weighted_degree_kernel")
     beta = 2.0 * (D - np.arange(D)) / (D * (D + 1.0))
     ending = np.concatenate(

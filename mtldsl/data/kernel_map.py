@@ -179,7 +179,7 @@ class KernelMap:
         what = what if key == INPUTS else f"{what}[{key!r}]"
         X, columns = as_design(value, what)
         if key == INPUTS:
-            wrong = unlike(self.feature_names, columns)
+            wrong = unlike(self.feature_names, columns, value)
             if wrong is not None:
                 raise DataError(f"{what} has other columns than were learned on: {wrong}")
             if X.shape[1] != len(self.feature_names):

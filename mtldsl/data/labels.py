@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mtldsl.data.input_checks import warn_of_spellings
 from mtldsl.data.task_data import T, TaskData, require_in_memory
 from mtldsl.errors import DataError, Spelled
 
@@ -66,6 +67,7 @@ def signs_of_classes(classes, typed: str) -> tuple[np.ndarray, tuple[str, ...]]:
         raise DataError(
             f"there is one class, {known[0]!r}", term=typed, write_instead="give rows of two classes or more"
         )
+    warn_of_spellings(known.tolist(), typed)
     return np.where(np.arange(len(known)) == place[:, None], 1.0, -1.0), tuple(map(str, known.tolist()))
 
 

@@ -94,8 +94,9 @@ class Schema:
     def columns(self, X):
         """(n, d) as given, dense or sparse; DataError for other columns than those learned on."""
         _refuse_tasks(X)
-        X, columns = as_design(X, "predict: X", self.fill)
-        wrong = unlike(self.feature_names, columns)
+        given = X
+        X, columns = as_design(given, "predict: X", self.fill)
+        wrong = unlike(self.feature_names, columns, given)
         if wrong is not None:
             raise DataError(f"predict: X has the columns {list_names(columns)}; {wrong}")
         if X.shape[1] != self.shape[0]:

@@ -22,6 +22,7 @@ __all__ = [
     "folds",
     "group_ids",
     "labels_by_row",
+    "refuse_overlap",
     "rows_of_parts",
     "split",
     "stratified_folds",
@@ -194,6 +195,13 @@ def checked_folds(k, typed: str) -> int:
     if number is None or number < 2:
         raise DataError(term=f"{typed}={quoted(k)})", write_instead="write a whole number of at least 2")
     return number
+
+
+def refuse_overlap(k: int, train: np.ndarray, test: np.ndarray, typed: str, argument: str = "") -> None:
+    """DataError where fold k, of positions or masks of all rows, scores rows that it learns from."""
+    both = (train & test).any() if train.dtype == bool else np.intersect1d(train, test).size
+    if both:
+        raise DataError(f"fold {k} tests rows that it trains on", term=typed, argument=argument)
 
 
 def _require_all_tasks(tasks: TaskData, numbers: np.ndarray, k: int) -> None:

@@ -359,6 +359,7 @@ def stored(folder, *, check: bool = False) -> Tasks:
     `take_rows`, `subsample` and `standardize(center=False)` copy the rows they keep into memory, as float64. Values stored as
     float32 stay so in `tasks.stacked` and `tasks.inputs`. DataError for a folder that is none, or is incomplete or damaged.
     """
+    check = as_flag(check, "stored(folder, check")
     folder = as_path(folder, "stored(folder)")
     about = _about(folder)
     for name in (_ABOUT, *(f"{name}.npy" for name in ARRAYS)):

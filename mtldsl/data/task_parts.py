@@ -16,6 +16,7 @@ from mtldsl.data.input_checks import (
     refuse_shuffled,
     refuse_turned,
     require_visible,
+    warn_of_spellings,
 )
 from mtldsl.data.row_storage import stack
 from mtldsl.errors import DataError
@@ -125,6 +126,7 @@ def of_long_table(X, y, task_ids, sample_weights, feature_names) -> dict:
     ids, index = labels_of(task_ids, X.shape[0])
     if not ids:
         raise DataError("Tasks.grouped: X has no rows; at least one task is needed")
+    warn_of_spellings(ids, "Tasks.grouped: task_ids")
     weights = None if sample_weights is None else as_weights(sample_weights, y.shape, "sample_weights")
     names = as_names(None, ids, len(ids), "task_names")
     rows = np.flatnonzero(~np.isnan(y))

@@ -379,8 +379,9 @@ class Tasks(PredictionMap, DaskConstructors, Displayable):
         """
         if self.kernel_map is not None:
             return self.kernel_map.transform(X)
-        X, columns = as_design(X, "X")
-        wrong = unlike(self.feature_names, columns)
+        given = X
+        X, columns = as_design(given, "X")
+        wrong = unlike(self.feature_names, columns, given)
         if wrong is not None:
             raise DataError(f"transform: X has other columns than these tasks: {wrong}")
         if X.shape[1] != self.n_features:

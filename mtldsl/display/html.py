@@ -70,18 +70,20 @@ _NUMBER = re.compile(r"[-+−±]?[\d.,]+(e[-+]?\d+)?( ?%| ?s)?( \[[-+−\d., ]+\
 
 @dataclass(frozen=True)
 class HtmlSettings:
-    """Characters beside each other that fit.
+    """Characters beside each other that fit, and pictures that stay as wide as they were drawn.
 
     phone_characters   : of a table, on a phone
     tablet_characters  : of a table, on a tablet
     desk_characters    : of a table, in the 62 rem of a page on any wider screen
     wrapped_characters : of a column of words, which are broken beyond
+    wide_points        : of a picture beyond which a phone shows it in its own size: 1.4 times the 28 rem of others
     """
 
     phone_characters: int = 46
     tablet_characters: int = 96
     desk_characters: int = 132
     wrapped_characters: int = 14
+    wide_points: float = 470.0
 
 
 SETTINGS = HtmlSettings()
@@ -186,6 +188,12 @@ class Figure:
     caption: str = ""
 
     @property
+    def is_wide(self) -> bool:
+        """Tell whether its letters are too small to read where it is made as narrow as a phone lets it be."""
+        width = re.search(rb'<svg[^>]* width="([\d.]+)pt"', self.svg)
+        return width is not None and float(width[1]) > SETTINGS.wide_points
+
+    @property
     def source(self) -> str:
         return "data:image/svg+xml;base64," + base64.b64encode(self.svg).decode()
 
@@ -226,7 +234,7 @@ class Page:
 
 def html_page(page: Page) -> str:
     """The page as HTML, with style, pictures and formulas inside."""
-    return _template().render(page=page, style=STYLE, panel=_panel)
+    return _template().render(page=page, style=STYLE, panel=_panel, breakable=_breakable)
 
 
 def figure(draw, alt: str, caption: str = "") -> Figure:
@@ -250,6 +258,13 @@ def _panel(panel: Panel):
     from markupsafe import Markup
 
     return Markup(inside(panel, heading=bool(panel.title)))
+
+
+def _breakable(title: str):
+    """The title as HTML: a word of several capitals, as names of classes are, may break before one."""
+    from markupsafe import Markup
+
+    return Markup(re.sub("(?<=[a-z])(?=[A-Z])", "<wbr>", escaped(visible(title))))
 
 
 def _visible(value):

@@ -46,7 +46,7 @@ def of_loaders(
     names : of the partitions; size: bytes in memory, where they are known before
     """
     require_dask(typed)
-    if keep not in (None, True, False):
+    if not (keep is None or isinstance(keep, bool)):
         raise DataError(
             term=f"keep={quoted(keep)}", write_instead="write True, False, or None for whatever fits"
         )

@@ -26,7 +26,7 @@ from mtldsl.distributed.dask_backend import call, require_dask
 from mtldsl.distributed.dask_inputs import named_columns, of_loaders
 from mtldsl.errors import DataError
 from mtldsl.utils.files import note_folder, note_input
-from mtldsl.utils.validation import as_list, as_whole, quoted
+from mtldsl.utils.validation import as_flag, as_list, as_whole, quoted
 
 __all__ = [
     "FORMATS",
@@ -336,6 +336,7 @@ def scan(
     """
     typed = f"scan({quoted(str(path) if isinstance(path, Path) else path)})"
     require_dask(typed)
+    zero_based = as_flag(zero_based, "scan(path, zero_based")
     for word, value in (("task", task), ("sample_weights", sample_weights)):
         if value is not None and not isinstance(value, str):
             raise DataError(

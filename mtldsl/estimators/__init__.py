@@ -3,6 +3,7 @@
 This room imports scikit-learn; `import mtldsl` does not import it.
 """
 
+from mtldsl.data.input_checks import SpellingWarning
 from mtldsl.data.labels import OneClassWarning
 from mtldsl.estimators.base_estimator import OneTaskWarning
 from mtldsl.estimators.baselines.label_embedding import PLST
@@ -37,6 +38,7 @@ __all__ = [
     "OneClassWarning",
     "OneTaskWarning",
     "PositiveClassWarning",
+    "SpellingWarning",
     "UnlikeUnitsWarning",
     "frame",
     "importances",

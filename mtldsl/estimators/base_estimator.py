@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import warnings
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -53,9 +54,14 @@ SYNONYMS = {
 
 @dataclass(frozen=True)
 class ArgumentSettings:
-    """Limit of likeness: a name as alike as `misspelt_share` to an argument's is meant for it."""
+    """Limits of messages about names.
+
+    misspelt_share : a name as alike to an argument's is meant for it
+    named_owners   : most estimators that are named as those that have a parameter
+    """
 
     misspelt_share: float = 0.8
+    named_owners: int = 2
 
 
 SETTINGS = ArgumentSettings()
@@ -124,6 +130,18 @@ class ModelParameters(BaseEstimator):
                     term=f"{type(self).__name__}({name}={quoted(value)})",
                     write_instead=f"did you mean {near[0]!r}?",
                 )
+
+    def _owners(self, name: str) -> str:
+        """The estimators that have a parameter of this name, the nearest first, as a clause behind others; "" for none."""
+        classes, found = [ModelParameters], []
+        for each in classes:
+            classes += each.__subclasses__()
+            if each.__name__ in sys.modules["mtldsl.estimators"].__all__ and name in each._get_param_names():
+                found.append(each.__name__)
+        near = get_close_matches(
+            type(self).__name__, dict.fromkeys(found), n=SETTINGS.named_owners, cutoff=0.0
+        )
+        return f"; {' and '.join(near)} {'have' if len(near) > 1 else 'has'} {name!r}" if near else ""
 
     def _meant(self, name: str) -> str:
         """The parameter whose name is nearest, as a question with a space behind it; "" where none is near."""
@@ -206,10 +224,11 @@ class ModelParameters(BaseEstimator):
         known = ", ".join(model.parameters) or "none"
         strange = [name for name in given if name not in model.parameters]
         if strange:
+            meant = self._with_parameter(strange[0]) or self._meant(strange[0])
             raise ModelError(
                 f"the model has no parameter {strange[0]!r}",
                 term=f"{type(self).__name__}(model={quoted(self._stated_model(), 60)}, {strange[0]}={quoted(given[strange[0]])})",
-                write_instead=f"{self._with_parameter(strange[0]) or self._meant(strange[0])}its parameters: {known}",
+                write_instead=f"{meant}its parameters: {known}{'' if meant else self._owners(strange[0])}",
             )
         values = {**model.defaults, **given}
         missing = [name for name in model.parameters if values.get(name) is None]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,9 +18,9 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples
 
-from mtldsl.data.input_checks import weights_of
+from mtldsl.data.input_checks import SpellingWarning, weights_of
 from mtldsl.data.labels import OneClassWarning
-from mtldsl.data.splits import stratified_folds
+from mtldsl.data.splits import refuse_overlap, stratified_folds
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError, MTLError
 from mtldsl.estimators.base_estimator import MultiTaskEstimator, OneTaskWarning
@@ -81,11 +83,32 @@ def parameter_of(problem: Problem, name: str, typed: str) -> Parameter:
     return found[0]
 
 
+class FoldScores(list):
+    """The scores of a fold over all values, and what its measure warned of: `said`, texts that are told once for all folds."""
+
+    def __init__(self):
+        super().__init__()
+        self.said: dict[str, None] = {}
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Context in which a measure's warnings that it is not defined are kept; others are passed on."""
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("ignore", PositiveClassWarning)  # once, of all rows
+            warnings.simplefilter("always", UndefinedMetricWarning)
+            yield
+        for one in heard:
+            if issubclass(one.category, UndefinedMetricWarning):
+                self.said[str(one.message)] = None
+            else:
+                warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+
+
 def of_fold(estimator, name, values, scoring, X, y, sample_weight, others, train, test) -> list:
     """The scores of a fold over all values; NaN where it has no task to learn."""
     weights = None if sample_weight is None else weights_of(sample_weight, "sample_weight")
     with warnings.catch_warnings():
-        for said in (OneClassWarning, OneTaskWarning):  # once, of all rows
+        for said in (OneClassWarning, OneTaskWarning, SpellingWarning):  # once, of all rows
             warnings.simplefilter("ignore", said)
         further = {key: _rows_of(each, train) for key, each in others.items()}
         tasks = estimator._prepare(
@@ -97,7 +120,7 @@ def of_fold(estimator, name, values, scoring, X, y, sample_weight, others, train
         return [np.nan] * len(values)
     problem = estimator._problem(tasks)
     parameter, solve_options = parameter_of(problem, name, type(estimator).__name__), estimator._options()
-    known, found = (held_out[0], estimator._read(held_out[1])), []
+    known, found = (held_out[0], estimator._read(held_out[1])), FoldScores()
     by_task = scoring if isinstance(scoring, PerTaskScorer) else None
     own = scoring is None or by_task is not None  # weights are all that these scores ask for
     if own and problem.is_convex:
@@ -116,8 +139,7 @@ def of_fold(estimator, name, values, scoring, X, y, sample_weight, others, train
                 warnings.simplefilter("ignore", UndefinedMetricWarning)  # a fold without a score is left out
                 found.append(float(estimator.score(*known, **options)))
         else:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", PositiveClassWarning)  # once, of all rows
+            with found.listening():
                 found.append(float(scoring(estimator, *held_out, **options)))
     if len(found) < len(values):  # a path ends after Ctrl-C: there is nothing to choose among
         raise KeyboardInterrupt
@@ -263,6 +285,8 @@ class CrossValidated(MultiTaskEstimator):
             for one in found(run(clone(plain), *given, *rows) for rows in splits):
                 made.found.append(one)
                 tell(f"{len(one)} values of {self._chosen}")
+        for text in dict.fromkeys(text for one in made.found for text in getattr(one, "said", ())):
+            warnings.warn(f"{type(self).__name__}, in folds: {text}", UndefinedMetricWarning, stacklevel=4)
         self._choose(np.array(made.found))
         chosen = np.atleast_1d(self.best_index_)
         last = int(chosen.max())
@@ -402,7 +426,10 @@ class CrossValidated(MultiTaskEstimator):
             if not found:
                 raise ValueError("there is none in it")
             n = _num_samples(X)
-            return [(_positions(train, n), _positions(test, n)) for train, test in found]
+            pairs = [(_positions(train, n), _positions(test, n)) for train, test in found]
+            for k, (train, test) in enumerate(pairs):
+                refuse_overlap(k, train, test, type(self).__name__, "cv")
+            return pairs
         except MTLError:
             raise
         except (TypeError, ValueError) as error:
@@ -485,7 +512,7 @@ class CrossValidated(MultiTaskEstimator):
 
 
 def _positions(rows, n: int) -> np.ndarray:
-    """The rows of one side of a fold, given by their positions or as a mask; ValueError for others, and for none."""
+    """The rows of one side of a fold, given by their positions, negative ones from the end, or as a mask; ValueError for others, and for none."""
     given = np.asarray(rows)
     if given.dtype == bool and given.shape == (n,):
         given = np.flatnonzero(given)
@@ -493,7 +520,7 @@ def _positions(rows, n: int) -> np.ndarray:
         raise ValueError(f"{quoted(rows, 40)} are not the positions of rows")
     if not (given.min() >= -n and given.max() < n):
         raise ValueError(f"the row {given.max() if given.max() >= n else given.min()} is not one of {n:,}")
-    return given
+    return given % n
 
 
 def _strongest(tasks: Tasks) -> float:

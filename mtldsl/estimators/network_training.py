@@ -18,6 +18,7 @@ from mtldsl.data.scaling import Scaling
 from mtldsl.data.schema import Schema
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, MissingExtraError, ModelError, SolverError
+from mtldsl.utils.validation import as_flag
 
 __all__ = [
     "ACTIVATIONS",
@@ -148,6 +149,8 @@ class NetworkOptions:
                 )
             )
 
+        for name in ("intercept", "standardize"):
+            setattr(self, name, as_flag(getattr(self, name), f"{word}({name}", ModelError))
         try:
             sizes = tuple(self.hidden)
         except TypeError:

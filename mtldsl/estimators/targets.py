@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 
-from mtldsl.data.input_checks import as_targets, refuse_text_of_missing
+from mtldsl.data.input_checks import as_targets, refuse_text_of_missing, warn_of_spellings
 from mtldsl.errors import DataError
 from mtldsl.utils.arrays import as_array, as_frame, refuse_duplicate_columns, require_sound
 from mtldsl.utils.validation import INSTEAD, is_missing, quoted
@@ -339,6 +339,7 @@ def _indicators(table, missing) -> tuple[np.ndarray, np.ndarray] | None:
 def _of_vector(y, missing, fewest: int) -> ClassTargets:
     """A task a class from `fewest` classes on."""
     seen = sorted_classes(y, missing)
+    warn_of_spellings(seen.tolist(), "y")
     if len(seen) >= fewest:
         signs = np.where(y[:, None] == seen[None, :], 1.0, -1.0)
         signs[missing] = np.nan
@@ -352,9 +353,10 @@ def _of_columns(table, missing, names) -> list[np.ndarray]:
     two: the labels of some rows, of a fold, are then read as those of all."""
     found = [sorted_classes(column, gone) for column, gone in zip(table.T, missing.T, strict=True)]
     for i, seen in enumerate(found):
+        warn_of_spellings(seen.tolist(), f"column {_named(names, i)} of y")
         if len(seen) > 2:
             raise DataError(
-                f"Unknown label type: column {_named(names, i)} of y has {len(seen)} classes, {_listed(seen)}, and columns of a table are "
+                f"Unknown label type: column {_named(names, i)} of y has {len(seen)} classes, {_listed(seen.tolist())}, and columns of a table are "
                 "labels of two classes each",
                 argument="y",
                 write_instead="fit one estimator on this column alone, or make a column of each class",
@@ -427,7 +429,7 @@ def _named(names, column) -> str:
 
 
 def _listed(values) -> str:
-    return ", ".join(map(str, values[:4])) + ", ..." * (len(values) > 4)
+    return ", ".join(map(repr, values[:4])) + ", ..." * (len(values) > 4)
 
 
 # --------------------------------------------------------------------------------------------------------------

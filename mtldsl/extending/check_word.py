@@ -31,6 +31,7 @@ from mtldsl.language.vocabulary import SIMILARITIES, WORDS, squared_loss, unknow
 from mtldsl.language.weights import Weights
 from mtldsl.normal_form.form import NormalForm
 from mtldsl.problems.problem import minimize
+from mtldsl.utils.validation import as_flag
 
 __all__ = [
     "KINDS",
@@ -208,6 +209,7 @@ def check_word(name: str, *, laws: bool = True, solvers: bool = True) -> WordRep
     Traceback (most recent call last):
     mtldsl.errors.ModelError: check_word('absolut_loss'): there is no such word; did you mean 'absolute_loss'?
     """
+    laws, solvers = (as_flag(value, f"check_word(name, {flag}", ModelError) for flag, value in (("laws", laws), ("solvers", solvers)))  # fmt: skip
     if not isinstance(name, str) or name not in REGISTRY:
         hint = nearest(name, REGISTRY) if isinstance(name, str) else "; write the word as text"
         raise ModelError(f"check_word({name!r}): there is no such word{hint}")

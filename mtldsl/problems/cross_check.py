@@ -27,6 +27,7 @@ from mtldsl.solution.solution import Solution
 from mtldsl.utils import interrupts
 from mtldsl.utils.parallel import on_one_blas_thread
 from mtldsl.utils.progress import default_cross_check
+from mtldsl.utils.validation import as_flag
 
 __all__ = [
     "TOLERANCE",
@@ -202,6 +203,7 @@ def cross_check(
     (True, 3.0)
     """
     _check_seconds(max_seconds)
+    raise_on_disagreement = as_flag(raise_on_disagreement, "cross_check(raise_on_disagreement", SolverError)
     if tol is not None and not (_is_real(tol) and 0 < tol < 1):
         raise SolverError(
             "tol is a relative difference between 0 and 1, such as 1e-6, or None",

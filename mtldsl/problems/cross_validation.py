@@ -10,7 +10,7 @@ import numpy as np
 
 from mtldsl.atoms.matrix_function import Loss
 from mtldsl.atoms.metrics.metric import Metric
-from mtldsl.data.splits import fold_numbers
+from mtldsl.data.splits import fold_numbers, refuse_overlap
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError, MTLError
 from mtldsl.language.scalars import Parameter
@@ -149,8 +149,7 @@ def _divided(tasks: Tasks, folds, stratify, groups, random_state) -> list[tuple[
         masks = np.zeros((2, n), dtype=bool)
         for mask, rows in zip(masks, pair, strict=True):
             mask[as_positions(rows, n, f"{_TYPED}(lam, folds)", DataError)] = True
-        if (masks[0] & masks[1]).any():
-            raise DataError(f"fold {len(found)} tests rows that it trains on", term=f"{_TYPED}(lam, folds)")
+        refuse_overlap(len(found), masks[0], masks[1], f"{_TYPED}(lam, folds)")
         if not masks.any(axis=1).all():
             raise DataError(f"fold {len(found)} has a side without rows", term=f"{_TYPED}(lam, folds)")
         found.append((masks[0], masks[1]))

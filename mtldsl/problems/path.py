@@ -240,9 +240,9 @@ class Solvable(Protocol):
     def solve(self, **options) -> Solution: ...
 
 
-def checked_values(problem: Solvable, parameter: Parameter, values) -> list[float]:
-    """The values as numbers; ModelError for a parameter of another problem, and where they are not finite and >= 0."""
-    require_own(parameter, problem.parameters, f"path({quoted(parameter)}, ...)")
+def checked_values(problem: Solvable, parameter: Parameter, values, typed: str = "path") -> list[float]:
+    """The values as numbers; ModelError for a parameter of another problem, for none, and where they are not finite and >= 0."""
+    require_own(parameter, problem.parameters, f"{typed}({quoted(parameter)}, ...)")
     try:
         listed = list(values) if isinstance(values, Iterator) else values
         numbers = as_array(listed, "", ModelError).astype(float)
@@ -252,8 +252,10 @@ def checked_values(problem: Solvable, parameter: Parameter, values) -> list[floa
     if not fits:
         raise ModelError(
             "the values must be a list of numbers, finite and >= 0, such as [10.0, 1.0, 0.1]",
-            term=f"path({parameter.name}, {quoted(values)})",
+            term=f"{typed}({parameter.name}, {quoted(values)})",
         ) from None
+    if not numbers.size:
+        raise ModelError("there are no values", term=f"{typed}({parameter.name}, [])", write_instead="write at least one, such as [1.0]")  # fmt: skip
     return numbers.tolist()
 
 
@@ -261,9 +263,8 @@ class Solutions(Iterator[Solution]):
     """Solutions of a path, each solved when it is asked for: a generator that says so."""
 
     def __init__(self, name: str, values: Sequence[float], found: Generator[Solution, None, None]):
-        ends = f", from {values[0]:.4g} to {values[-1]:.4g}" if values else ""
         self._name = name
-        self._said = f"path of {name} over {len(values)} values{ends}"
+        self._said = f"path of {name} over {len(values)} values, from {values[0]:.4g} to {values[-1]:.4g}"
         self._found = found
 
     def __next__(self) -> Solution:
@@ -401,10 +402,8 @@ def grid_of(problem: Solvable, lam, values, typed: str) -> ParameterValues:
         found[parameter] = (
             _geometric(problem, parameter, count, typed)
             if count is not None
-            else checked_values(problem, parameter, own)
+            else checked_values(problem, parameter, own, typed)
         )
-        if not found[parameter]:
-            raise ModelError("there are no values", term=f"{typed}({parameter.name}, [])")
     if len(found) != len(lam):
         raise ModelError("a parameter stands twice", term=typed)
     return ParameterValues(found, isinstance(problem, Statement) and strengthens_losses(problem, lam[0]))
@@ -425,7 +424,7 @@ def _geometric(problem, parameter: Parameter, count: int, typed: str) -> list[fl
             term=f"{typed}({quoted(parameter)}, values={quoted(count)})",
             write_instead=f"write a list of values, or how many, at least 2 and at most {SETTINGS.max_grid_values:,}",
         )
-    checked_values(problem, parameter, [])
+    require_own(parameter, problem.parameters, f"{typed}({quoted(parameter)}, ...)")
     try:
         start = lambda_max(problem, parameter)
     except ModelError as error:

@@ -210,11 +210,13 @@ def _beside_guess(scored: ScoredMeasure, names) -> list[str]:
             else "better than a guess in every task that was measured"
         )
         return [f"By {scored.name}, this is {said}."]
-    shown = ", ".join(names[i] for i in weak[:5]) + (f" and {len(weak) - 5:,} more" if len(weak) > 5 else "")
+    shown = ", ".join(repr(names[i]) for i in weak[:5]) + (
+        f" and {len(weak) - 5:,} more" if len(weak) > 5 else ""
+    )
     said = [
         f"By {scored.name}, it is not shown to be better than a guess in {len(weak):,} of {known.sum():,} tasks: {shown}."
     ]
-    worse = [names[i] for i in weak if scored.better[i] < 0]
+    worse = [repr(names[i]) for i in weak if scored.better[i] < 0]
     if worse:
         said.append(
             f"It is worse than a guess in {', '.join(worse[:5])}"

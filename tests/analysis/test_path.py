@@ -135,4 +135,12 @@ def test_a_path_says_that_it_is_solved_when_asked():
     )
     assert next(path).parameters == {"lam": 2.0} and lam.value == 2.0
     path.close()
-    assert lam.value == 5.0 and list(path) == [] and "0 values" in repr(problem.path(lam, []))
+    assert lam.value == 5.0 and list(path) == []
+
+
+@for_each("values", [[], (), np.array([]), iter([])])
+def test_no_values_are_refused(values):
+    tasks, lam = shared(), mtl.Parameter(5.0, name="lam")
+    W = mtl.Weights(tasks)
+    with pytest.raises(mtl.ModelError, match=r"^path\(lam, \[\]\): there are no values; write at least one"):
+        mtl.minimize(mtl.squared_loss(W, tasks) + lam * mtl.l21_norm(W)).path(lam, values)

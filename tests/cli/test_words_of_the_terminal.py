@@ -11,6 +11,7 @@ import mtldsl as mtl
 from mtldsl.cli.command_line import main
 from mtldsl.cli.new_command import draft
 from mtldsl.language.source_text import Source
+from tests.loops import for_each
 
 
 @pytest.fixture(scope="module")
@@ -42,13 +43,30 @@ def test_a_proof_is_no_solution(command_line):
 
 def test_verify_speaks_of_its_command_and_files(command_line):
     code, _, told = command_line("verify", "p.npz")
-    assert code == 2 and told.startswith("mtldsl: mtldsl verify p.npz: the proof does not hold its data")
+    assert code == 2 and told.startswith("mtldsl verify p.npz: the proof does not hold its data")
+    code, _, told = command_line("verify", "nothere.npz")
+    assert code == 2 and told.startswith("mtldsl verify nothere.npz: not a saved proof")
     code, _, told = command_line("verify", "p.npz", "o.toml")
     assert code == 2 and "mtldsl verify p.npz o.toml: " in told and "y in o.toml differs" in told
     told = command_line("verify", "s.npz", "o.toml")[2]
     assert "mtldsl verify s.npz o.toml: not a saved proof" in told
     told = command_line("verify", "p.npz", "d.npz")[2]
     assert told.startswith("mtldsl: d.npz: not a saved proof")
+
+
+@for_each("command", ["solve", "check", "explain"])
+def test_a_report_in_a_pipe_ends_no_line_with_spaces(command_line, command):
+    code, told, _ = command_line(command, "o.toml")
+    assert code == 0 and len(told.splitlines()) > 5
+    assert [line for line in told.splitlines() if line.endswith(" ")] == []
+
+
+def test_help_counts_per_task(capsys):
+    for command in ([], ["predict"], ["report"]):
+        with pytest.raises(SystemExit):
+            main([*command, "--help"])
+        told = " ".join(capsys.readouterr().out.split())
+        assert "per task" in told and "a column a task" not in told and "one a task" not in told
 
 
 def test_errors_of_a_pipe_name_standard_input(command_line, monkeypatch):

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import sklearn.metrics as theirs
 from sklearn.base import clone
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
@@ -21,6 +22,7 @@ from mtldsl.estimators import (
     GroupedMultiTaskClassifier,
     GroupedMultiTaskRegressor,
     MultiTaskClassifier,
+    MultiTaskClassifierCV,
     MultiTaskKFold,
     MultiTaskRegressor,
     OneClassWarning,
@@ -199,3 +201,13 @@ def test_labels_in_words_are_known_through_pipelines(m):
         assert np.isclose(scorer(name)(search, X, words), wanted, rtol=1e-6)
     found = scorer("accuracy").score(pipe, X[never], words[never])
     assert found == scorer("accuracy").score(plain, X[never], Y[never])
+
+
+def test_a_measure_that_is_not_defined_in_folds_says_so_once():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    labels = (X[:, :2] > 0.9).astype(int)  # most rows have none, so that their F-score is 0 / 0
+    with pytest.warns(
+        UndefinedMetricWarning, match="MultiTaskClassifierCV, in folds: F-score is ill-defined"
+    ) as told:
+        MultiTaskClassifierCV(scoring="f1_samples", n_values=4, cv=3).fit(X, labels)
+    assert len([one for one in told if issubclass(one.category, UndefinedMetricWarning)]) == 1

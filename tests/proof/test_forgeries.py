@@ -449,6 +449,21 @@ def test_counts_of_a_labelling_are_whole_numbers_of_samples(honest, tmp_path):
             assert _judge(write_proof(tmp_path / "counts", forged, None), problem, sound) == "refused"
 
 
+@for_each("exact", [False, True])
+@for_each("name", ["sparse_group_lasso_nonnegative", "balls", "l21_ball_and_linear_equality"])
+@for_each("entry", [1e308, -1e308, 1e300])
+def test_a_point_whose_squares_overflow_is_refused(honest, tmp_path, name, exact, entry):
+    problem, proof, _, _ = honest(name)
+    forged = copy.deepcopy(proof)
+    for x in forged["point"].values():
+        x[...] = entry
+    path = write_proof(tmp_path / "huge", forged, None)
+    with pytest.raises(
+        DataError, match=rf"beyond float64.* as large as {abs(entry):.3g}".replace("+", r"\+")
+    ):
+        mtl.verify_proof(path, problem, exact=exact)
+
+
 def test_nothing_is_said_of_a_constrained_intercept(honest, tmp_path):
     problem, proof, _, _ = honest("free")
     proof = copy.deepcopy(proof)

@@ -325,8 +325,19 @@ def test_columns_that_print_alike():
     tasks = Tasks.shared(table, Y)
     assert tasks.feature_names == ("1 (int)", "1 (str)")
     np.testing.assert_array_equal(tasks.transform(table), X)
-    with pytest.raises(DataError, match="in that order"):
+    with pytest.raises(DataError, match=r"in that order: write X\[\[1, '1'\]\]"):
         tasks.transform(table[["1", 1]])
+
+
+@for_each("names", [[0, 1], np.arange(2), pd.MultiIndex.from_tuples([("a", 1), ("a", 0)])])
+def test_the_columns_to_write_are_those_of_the_table(names):
+    table = pd.DataFrame(X, columns=names)
+    tasks = Tasks.shared(table, Y)
+    for read in (tasks.transform, mtl.minimize(mtl.squared_loss(mtl.Weights(tasks), tasks)).solve().predict):
+        with pytest.raises(DataError, match="in that order: write") as told:
+            read(table.iloc[:, ::-1])
+        pasted = eval(str(told.value).rpartition("write ")[2], {"X": table.iloc[:, ::-1]})
+        np.testing.assert_array_equal(pasted, X)
 
 
 def test_ids_are_told_apart_as_they_are():

@@ -83,8 +83,11 @@ def check_against_arrays(
         AttributeError,
         ArithmeticError,
     ) as error:
+        beyond = _beyond_float64(proof, error)
         raise DataError(
-            f"parts of the proof do not fit each other ({error})", term=f"verify({str(path)!r})"
+            beyond or f"parts of the proof do not fit each other ({error})",
+            term=typed,
+            write_instead="solve again, and save that proof" if beyond else "",
         ) from error
     found.data_are_named = bool(given)
     other = None if model is None else difference(as_read(model), proof)
@@ -96,6 +99,16 @@ def check_against_arrays(
             f"the proof is not of the model in {where or 'the problem'}, as it stands there now: {other}"
         )
     return found
+
+
+def _beyond_float64(proof: dict, error: Exception) -> str:
+    """Return why the numbers of a proof cannot be reckoned with, in words; "" where something else is wrong with it."""
+    largest = max((float(np.abs(x).max(initial=0.0)) for x in proof["point"].values()), default=0.0)
+    with np.errstate(over="ignore"):
+        squares = np.square(largest)
+    if np.isfinite(squares) and not isinstance(error, OverflowError):
+        return ""
+    return f"the objective at its point is beyond float64, which ends at 1.8e308; entries there are as large as {largest:.3g}"
 
 
 def _flat(data) -> list:

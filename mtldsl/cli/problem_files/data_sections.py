@@ -419,7 +419,7 @@ def _file(reading: ProblemFileReader, table: dict) -> Tasks:
         raise file.error(f"there is no format {format!r}{hint}", ("data", "format"), value=True)
     if several and format != "libsvm":
         raise file.error(
-            f"format {format!r} reads one file; libsvm takes one a task", ("data", "path"), value=True
+            f"format {format!r} reads one file; libsvm takes one per task", ("data", "path"), value=True
         )
     resolved = [folder / name for name in names]
     return _call(

@@ -44,7 +44,7 @@
 
     [groups]                # which group a task is in, for clusters(...), and which group that is in, for tree(...)
     parents = {Oslo = "north", Bergen = "north", Rome = "south", north = "all", south = "all"}  # "all" is in none: the root
-    labels = ["a", "a", "b"]           # one a task, in their order; or "tree.csv": lines such as Oslo,north, without a heading
+    labels = ["a", "a", "b"]           # one per task, in their order; or "tree.csv": lines such as Oslo,north, without a heading
 
     [validation]            # optional: a parameter is chosen by folds of the training rows, and the solve is at that value; also `mtldsl cv`
     parameter = "lam"       # one of [parameters]

@@ -18,7 +18,7 @@ from mtldsl.data.readers.table import DataColumn, DataTable, number
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, Spelled
 from mtldsl.utils.files import reading, regular_file
-from mtldsl.utils.validation import as_whole
+from mtldsl.utils.validation import as_flag, as_whole
 
 __all__ = [
     "arff_tasks",
@@ -65,6 +65,7 @@ def read_arff(
     >>> tasks.feature_names, tasks.task_names, tasks.targets
     (('zone=n', 'zone=e', 'zone=s'), ('red',), array([ 1., -1.]))
     """
+    binary = as_flag(binary, "read_arff(path, labels, binary")
     return arff_tasks([path], labels, features=features, drop=drop, binary=binary, impute=impute)
 
 

@@ -161,6 +161,7 @@ def read_mat(
     >>> datasets.read_mat(path, X="A", Y=1).targets
     array([200., 100.])
     """
+    binary = as_flag(binary, "read_mat(path, binary")
     path = as_path(path, "read_mat(path)")
     return tasks_of_variables(path, mat_variables(path), X, Y, task_ids, binary, impute)
 
@@ -219,6 +220,7 @@ def read_npz(
     >>> tasks.task_names, tasks.targets
     (('a', 'b'), array([-1.,  1.,  1., -1.]))
     """
+    binary = as_flag(binary, "read_npz(path, binary")
     check_impute(impute, path)
     arrays = read_archive(path, "an .npz file of numbers", role="data")
     inputs, targets = (
@@ -260,6 +262,9 @@ def read_libsvm(
     """
     from sklearn.datasets import load_svmlight_files
 
+    one_vs_rest = as_flag(one_vs_rest, "read_libsvm(path, one_vs_rest")
+    multilabel = as_flag(multilabel, "read_libsvm(path, multilabel")
+    binary = as_flag(binary, "read_libsvm(path, binary")
     listed = as_list(path)
     paths = [regular_file(one, "data") for one in ([path] if listed is None else listed)]
     if not paths:

@@ -25,7 +25,7 @@ from mtldsl.data.readers.table import (
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, Spelled
 from mtldsl.utils.files import regular_file
-from mtldsl.utils.validation import as_whole
+from mtldsl.utils.validation import as_flag, as_list, as_whole, quoted
 
 __all__ = [
     "delimiter_of",
@@ -148,6 +148,13 @@ def read_csv(
     >>> tasks.task_names, tasks.feature_names, tasks.targets
     (('A', 'B'), ('hours',), array([2.5, 3.5, 7. ]))
     """
+    one_vs_rest = as_flag(one_vs_rest, "read_csv(path, labels, one_vs_rest")
+    binary, header = (
+        as_flag(binary, "read_csv(path, labels, binary"),
+        as_flag(header, "read_csv(path, labels, header"),
+    )
+    if not isinstance(one_hot, bool | str) and as_list(one_hot) is None:
+        raise DataError(term=f"read_csv(path, labels, one_hot={quoted(one_hot)})", write_instead="write names of columns, or one_hot=True", argument="one_hot")  # fmt: skip
     path = regular_file(path, "data")
     names, rows, lines = rows_of(path, delimiter, header, decimal)
     if header and as_whole(labels) is not None and all(map(is_number, names)):

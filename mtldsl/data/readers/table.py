@@ -18,6 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.data.derived import imputed, with_fields
+from mtldsl.data.input_checks import warn_of_spellings
 from mtldsl.data.labels import as_signs
 from mtldsl.data.scaling import STRATEGIES
 from mtldsl.data.table_description import DataDescription, TableColumn
@@ -426,6 +427,7 @@ class DataTable:
                 columns.append(TableColumn(name, units, (None, name) if units else (name,)))
                 parts.append(signs[:, None])
                 continue
+            warn_of_spellings(values, f"{self.path}: column {name!r}")
             if len(values) == 2 and list(values) != in_order(values):  # whatever is declared first
                 values, cells = values[::-1], 1.0 - cells
             parts_of = [name] * len(values) if len(values) < 3 else values if len(positions) == 1 else None

@@ -1,12 +1,15 @@
 """The first lines of a page: the score that was learned for, beside the better constant, with an interval and the judgement in words."""
 
 import re
+from html import unescape
 
 import numpy as np
 import pytest
 from sklearn.metrics import f1_score, r2_score
 
 import mtldsl as mtl
+from mtldsl.display.html import Page, PageSection, figure, html_page
+from mtldsl.report import plot_weights
 from mtldsl.solution.headline_sections import ReportContext, lead, numbers
 from mtldsl.solution.score_sections import scores
 from mtldsl.solution.solution_page import html_report
@@ -192,12 +195,12 @@ def written(train, test, lam, metrics=()) -> str:
 def test_noise_is_named_and_what_was_learned_is_not(one_of_noise, metric, name):
     """Where less is better, the upper end of the interval counts."""
     page = written(*one_of_noise, 1.0, [metric])
-    assert f"By {name}, it is not shown to be better than a guess in 1 of 2 tasks: noise." in page
+    assert f"By {name}, it is not shown to be better than a guess in 1 of 2 tasks: 'noise'." in unescape(page)
 
 
 def test_weights_of_zero_are_a_guess(one_of_noise):
     page = written(*one_of_noise, 1e6)
-    assert "not shown to be better than a guess in 2 of 2 tasks: learnable, noise." in page
+    assert "not shown to be better than a guess in 2 of 2 tasks: 'learnable', 'noise'." in unescape(page)
 
 
 @pytest.mark.slow
@@ -210,3 +213,18 @@ def test_the_worst_tasks_are_those_with_the_largest_errors():
     names = [row[0] for row in scores(facts).panels[0].tables[0].rows]
     assert names[0] == test.task_names[np.argmax(facts.measures[0][0].by_task)]
     assert names[19] == test.task_names[np.argmin(facts.measures[0][0].by_task)]
+
+
+def test_a_title_breaks_between_the_words_of_a_class():
+    page = html_page(Page("GroupedMultiTaskRegressorCV: <3 tasks>", "held"))
+    assert "<h1>Grouped<wbr>Multi<wbr>Task<wbr>Regressor<wbr>CV: &lt;3 tasks&gt;</h1>" in page
+    assert "<title>GroupedMultiTaskRegressorCV: &lt;3 tasks&gt;</title>" in page
+
+
+@for_each("tasks, wide", [(3, False), (30, True)])
+def test_a_map_of_many_tasks_keeps_its_size_on_a_phone(tasks, wide):
+    names = [f"school {k}" for k in range(tasks)]
+    drawn = figure(lambda: plot_weights(np.ones((4, tasks)), list("abcd"), names, order=None), "weights")
+    page = html_page(Page("title", "held", sections=[PageSection("Weights", figures=[drawn])]))
+    assert drawn.is_wide == wide == ('<img class="wide" src="data:image/svg' in page)
+    assert ("<img src=" in page) != wide

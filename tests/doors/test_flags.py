@@ -1,0 +1,82 @@
+"""Flags at every public door: True or False, and a typed error for what Python would take for one of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.io
+
+import mtldsl as mtl
+from mtldsl import datasets, nn, testing
+from tests.loops import for_each
+
+X = np.random.default_rng(0).normal(size=(30, 3))
+Y = (X[:, :2] > 0).astype(float)
+TASKS = mtl.Tasks.shared(X, Y)
+W = mtl.Weights(TASKS)
+PROBLEM = mtl.minimize(mtl.squared_loss(W, TASKS) + mtl.ridge(W))
+CODES = datasets.encode_sequences(["ACACG", "TACAC"])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Every kind of file that takes a flag when it is read."""
+    there = tmp_path_factory.mktemp("files")
+    pd.DataFrame(np.hstack([X, Y]), columns=list("abcde")).to_csv(there / "t.csv", index=False)
+    np.savez(there / "t.npz", X=X, Y=Y)
+    scipy.io.savemat(there / "t.mat", {"X": X, "Y": Y})
+    (there / "t.svm").write_text("1 1:2 2:1\n0 1:1 2:3\n")
+    (there / "t.arff").write_text("@relation r\n@attribute a numeric\n@attribute y {0,1}\n@data\n1,0\n2,1\n")
+    PROBLEM.solve().certificate.save(there / "proof.npz")
+    datasets.store(there / "t.svm", there / "stored")
+    return there
+
+
+DOORS = {
+    "exact": lambda at, flag: mtl.verify_proof(at / "proof.npz", PROBLEM, exact=flag),
+    "data": lambda at, flag: PROBLEM.solve().certificate.save(at / "never.npz", data=flag),
+    "raise_on_disagreement": lambda at, flag: PROBLEM.cross_check(raise_on_disagreement=flag),
+    "binary of csv": lambda at, flag: datasets.read_csv(at / "t.csv", "e", binary=flag),
+    "one_vs_rest of csv": lambda at, flag: datasets.read_csv(at / "t.csv", "e", one_vs_rest=flag),
+    "header": lambda at, flag: datasets.read_csv(at / "t.csv", "e", header=flag),
+    "binary of arff": lambda at, flag: datasets.read_arff(at / "t.arff", 1, binary=flag),
+    "binary of npz": lambda at, flag: datasets.read_npz(at / "t.npz", binary=flag),
+    "binary of mat": lambda at, flag: datasets.read_mat(at / "t.mat", binary=flag),
+    "binary of libsvm": lambda at, flag: datasets.read_libsvm(at / "t.svm", binary=flag),
+    "one_vs_rest of libsvm": lambda at, flag: datasets.read_libsvm(at / "t.svm", one_vs_rest=flag),
+    "multilabel": lambda at, flag: datasets.read_libsvm(at / "t.svm", multilabel=flag),
+    "check": lambda at, flag: datasets.stored(at / "stored", check=flag),
+    "normalize of spectrum": lambda at, flag: datasets.spectrum_kernel(CODES, CODES, normalize=flag),
+    "normalize of degrees": lambda at, flag: datasets.weighted_degree_kernel(CODES, CODES, normalize=flag),
+    "laws": lambda at, flag: testing.check_word("ridge", laws=flag, solvers=False),
+    "solvers": lambda at, flag: testing.check_word("ridge", laws=False, solvers=flag),
+    "intercept of nn": lambda at, flag: nn.MultiTaskNetwork(intercept=flag).fit(TASKS),
+    "standardize of nn": lambda at, flag: nn.MultiTaskNetwork(standardize=flag).fit(TASKS),
+}
+OF_DASK = {
+    "zero_based": lambda at, flag: datasets.scan(at / "t.svm", zero_based=flag),
+    "keep": lambda at, flag: datasets.scan(at / "t.svm", keep=flag),
+}
+
+
+def is_refused(door, at, name):
+    for flag in ("no", 1, np.float64(0.0)):
+        with pytest.raises(mtl.MTLError, match=rf"{name.partition(' ')[0]}=.*write .*True"):
+            door(at, flag)
+
+
+@for_each("name", DOORS)
+def test_a_flag_is_true_or_false(name, folder):
+    is_refused(DOORS[name], folder, name)
+
+
+@for_each("name", OF_DASK)
+def test_a_flag_of_files_elsewhere_is_true_or_false(name, folder):
+    pytest.importorskip("dask")
+    is_refused(OF_DASK[name], folder, name)
+
+
+def test_columns_to_turn_into_indicators_are_names_or_true(folder):
+    with pytest.raises(mtl.DataError, match=r"one_hot=1\): write names of columns, or one_hot=True"):
+        datasets.read_csv(folder / "t.csv", "e", one_hot=1)
