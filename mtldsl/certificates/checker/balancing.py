@@ -143,22 +143,21 @@ def _factor(loss, one: _RowDirection) -> np.ndarray | None:
     """Return what the direction does to predictions of every task, times a column of the inputs, exactly; None where it does not."""
     if one.row < 0:
         return one.by_task if one.block in loss.intercepts else None
-    for e in loss.map.entries:
-        alike = (
-            isinstance(loss.part, RowLossFormula)
-            and e["right"] is None
-            and bool(np.all(one.by_task == one.by_task[0]))
-        )
-        if e["block"] == one.block and not alike:  # multipliers of all classes sum to zero in every row
-            return _exact_multiples(one.by_task, e["coefficient"])
-    return None
+    alike = isinstance(loss.part, RowLossFormula) and bool(np.all(one.by_task == one.by_task[0]))
+    own = [
+        Fraction(e["coefficient"])
+        for e in loss.map.entries  # multipliers of all classes sum to zero in every row
+        if e["block"] == one.block and not (alike and e["right"] is None)
+    ]
+    return _exact_multiples(one.by_task, sum(own, Fraction(0))) if own else None
 
 
-def _exact_multiples(numbers: np.ndarray, coefficient: float) -> np.ndarray:
+def _exact_multiples(numbers: np.ndarray, coefficient: Fraction) -> np.ndarray:
     """Return their products; as Fractions, unless it is a power of two that multiplies them."""
-    if abs(math.frexp(coefficient)[0]) == 0.5:
-        return numbers * coefficient
-    return fractions(numbers) * Fraction(coefficient)
+    near = float(coefficient)
+    if near == coefficient and abs(math.frexp(near)[0]) == 0.5:
+        return numbers * near
+    return fractions(numbers) * coefficient
 
 
 def _enclose(numbers: np.ndarray, like: Interval) -> Interval:

@@ -1,0 +1,45 @@
+"""Proofs that no solver writes: maps that name a block twice, and numbers whose products float64 does not hold."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+
+import mtldsl as mtl
+from mtldsl.certificates.checker.proof_file import read_proof, write_proof
+from tests import models
+from tests.loops import for_each
+from tests.models import with_weights
+
+_EXACT = (False, True)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """(a proof of squared losses alone, its data, the optimum)."""
+    tasks, W = with_weights(models.shared(0, n=9))
+    solution = mtl.minimize(mtl.squared_loss(W, tasks)).solve(tol=1e-9)
+    path = solution.certificate.save(tmp_path_factory.mktemp("saved") / "proof", data=True)
+    return *read_proof(path), solution.objective
+
+
+def _of_no_weights(proof, data):
+    """A copy whose point is zero, and whose multipliers prove the objective there where they meet their equation."""
+    forged = copy.deepcopy(proof)
+    forged["point"] = {name: np.zeros(x.shape) for name, x in proof["point"].items()}
+    forged["losses"][0]["multipliers"] = -data[0].targets
+    return forged
+
+
+@for_each("shares", [(1.0, -0.5), (0.3, 0.2), (2.0, -2.0)])
+def test_a_block_that_a_map_names_twice_moves_predictions_by_the_sum(saved, tmp_path, shares):
+    proof, data, optimum = saved
+    forged = _of_no_weights(proof, data)
+    entries = forged["losses"][0]["map"]["entries"]
+    forged["losses"][0]["map"]["entries"] = [entries[0] | {"coefficient": share} for share in shares]
+    for exact in _EXACT:
+        verdict = mtl.verify_proof(write_proof(tmp_path / "twice", forged, data), exact=exact)
+        least = optimum if sum(shares) else 0.5 * np.square(data[0].targets).sum()
+        assert least * (1 - 1e-6) <= verdict.low <= least * (1 + 1e-9), str(verdict)
