@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.certificates.checker.proof_file import read_proof, write_proof
+from mtldsl.certificates.checker.proof_file import DataArrays, read_proof, write_proof
 from tests import models
 from tests.loops import for_each
 from tests.models import with_weights
@@ -43,3 +43,15 @@ def test_a_block_that_a_map_names_twice_moves_predictions_by_the_sum(saved, tmp_
         verdict = mtl.verify_proof(write_proof(tmp_path / "twice", forged, data), exact=exact)
         least = optimum if sum(shares) else 0.5 * np.square(data[0].targets).sum()
         assert least * (1 - 1e-6) <= verdict.low <= least * (1 + 1e-9), str(verdict)
+
+
+def test_a_product_below_float64_still_moves_predictions(saved, tmp_path):
+    """Weights as large as it takes fit the labels: at weights of zero the objective is no bound."""
+    proof, (own,), optimum = saved
+    small = DataArrays(own.inputs * 2.0**-600, own.targets, own.counts, own.shared)
+    forged = _of_no_weights(proof, [small])
+    forged["data"][0]["hashes"] = small.hashes()
+    forged["losses"][0]["map"]["entries"][0]["coefficient"] = 2.0**-700
+    for exact in _EXACT:
+        verdict = mtl.verify_proof(write_proof(tmp_path / "small", forged, [small]), exact=exact)
+        assert verdict.region or verdict.low <= optimum * (1 + 1e-9), str(verdict)

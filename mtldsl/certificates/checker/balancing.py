@@ -322,10 +322,10 @@ def _is_sum(parts, free, j: int, shares: np.ndarray, seen) -> bool:
     units = {}
     for part in parts:
         for number, column, factor in zip(part.of, part.column, part.factor, strict=True):
-            largest = part.inputs[np.argmax(np.abs(part.inputs[:, column])), column] * float(factor)
-            if abs(largest) > abs(units.get(number, (0.0,))[0]):
-                value = Fraction(float(part.inputs[np.argmax(np.abs(part.inputs[:, column])), column]))
-                units[number] = (float(largest), value * Fraction(factor))
+            largest = float(part.inputs[np.argmax(np.abs(part.inputs[:, column])), column])
+            value = Fraction(largest) * Fraction(factor)  # float64 may hold no such product
+            if abs(value) > abs(units.get(number, 0)):
+                units[number] = value
     if seen(j):
         return False
     if j not in units:
@@ -334,11 +334,11 @@ def _is_sum(parts, free, j: int, shares: np.ndarray, seen) -> bool:
     for e, share in zip(free, shares, strict=True):
         if e not in units:
             continue
-        share = share * units[e][0] / units[j][0]
         if not np.isfinite(share):
             return False
-        ratio = Fraction(float(share)).limit_denominator(64)
-        if abs(float(ratio) - share) > 1e-4 * max(1.0, abs(share)):
+        share = Fraction(float(share)) * units[e] / units[j]
+        ratio = share.limit_denominator(64)
+        if abs(ratio - share) * 10_000 > max(1, abs(share)):
             return False
         if ratio and seen(e):
             return False
@@ -355,7 +355,7 @@ def _is_sum(parts, free, j: int, shares: np.ndarray, seen) -> bool:
         for p in chosen:
             number = part.of[p]
             own = Fraction(-1) if number == j else found[number]
-            weights.append(own * Fraction(part.factor[p]) / units[number][1])
+            weights.append(own * Fraction(part.factor[p]) / units[number])
         for row in rows.tolist():
             if sum(w * Fraction(x) for w, x in zip(weights, row, strict=True) if x):
                 return False
