@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
+from mtldsl.certificates.checker.function import UnsupportedFormula
+from mtldsl.certificates.checker.function_formulas import QuadraticFormula
 from mtldsl.certificates.checker.proof_file import DataArrays, read_proof, write_proof
 from tests import models
 from tests.loops import for_each
@@ -55,3 +57,20 @@ def test_a_product_below_float64_still_moves_predictions(saved, tmp_path):
     for exact in _EXACT:
         verdict = mtl.verify_proof(write_proof(tmp_path / "small", forged, [small]), exact=exact)
         assert verdict.region or verdict.low <= optimum * (1 + 1e-9), str(verdict)
+
+
+@for_each("scale", [1.0, 1e170, 1e-200])
+def test_a_form_that_is_not_convex_has_no_bound(scale):
+    """An infinite size times a zero is NaN, which no comparison sees; a product below float64 is zero."""
+    indefinite, positive = np.array([[1.0, 2.0], [2.0, 1.0]]) * scale, np.eye(2)
+    for rows, columns in ((indefinite, positive), (positive, indefinite)):
+        for exact in _EXACT:
+            with np.errstate(all="ignore"), pytest.raises(UnsupportedFormula):
+                QuadraticFormula({"rows": rows, "columns": columns}, (2, 2), exact)
+
+
+def test_what_a_form_lacks_is_not_rounded_to_nothing():
+    """Its eigenvalues are negative by 1e-11 of their size, and the product of that and a size is below float64."""
+    nearly = np.diag([1.0, -1e-11]) * 1e-200
+    form = QuadraticFormula({"rows": nearly, "columns": nearly}, (2, 2), True)
+    assert form.short.high > 0
