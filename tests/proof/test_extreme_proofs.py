@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import mtldsl as mtl
 from mtldsl.certificates.checker.function import UnsupportedFormula
 from mtldsl.certificates.checker.function_formulas import QuadraticFormula
+from mtldsl.certificates.checker.interval import round_to_float
 from mtldsl.certificates.checker.proof_file import DataArrays, read_proof, write_proof
 from tests import models
 from tests.loops import for_each
@@ -74,3 +76,36 @@ def test_what_a_form_lacks_is_not_rounded_to_nothing():
     nearly = np.diag([1.0, -1e-11]) * 1e-200
     form = QuadraticFormula({"rows": nearly, "columns": nearly}, (2, 2), True)
     assert form.short.high > 0
+
+
+def test_a_violation_below_float64_is_one(saved, tmp_path):
+    """1e-300 W >= 0 is missed by 1e-400, and (1e100 W + 1)^2 is zero there: 1/2 is the optimum."""
+    proof, _, _ = saved
+    own = DataArrays(np.array([[1e100]]), np.array([-1.0]), np.array([1]), True)
+    map = {
+        "entries": [{"block": "W", "coefficient": 1.0, "left": None, "right": None}],
+        "shape": [1, 1],
+        "offset": None,
+    }
+    scaled = map | {"entries": [map["entries"][0] | {"coefficient": 1e-300}]}
+    forged = proof | {
+        "blocks": [{"name": "W", "shape": [1, 1]}],
+        "data": [{"hashes": own.hashes(), "shared": True}],
+        "point": {"W": np.array([[-1e-100]])},
+        "region": None,
+        "losses": [proof["losses"][0] | {"map": map, "coefficients": np.ones(1), "multipliers": np.zeros(1)}],
+        "functions": [
+            {"word": "at_least", "typed": "W >= 0", "parameters": {"bound": np.zeros((1, 1))}, "map": scaled}
+            | {"coefficient": 1.0, "convex": True, "multipliers": np.zeros((1, 1))}
+        ],
+    }
+    for exact in _EXACT:
+        verdict = mtl.verify_proof(write_proof(tmp_path / "missed", forged, [own]), exact=exact)
+        assert verdict.violation > 0 and not verdict.holds, str(verdict)
+
+
+def test_fractions_are_rounded_to_the_side_that_is_asked():
+    numbers = np.array([Fraction(1, 3), Fraction(-1, 10**400), Fraction(1, 10**400), Fraction(1, 2)])
+    for side in (-1, 1):
+        for near, number in zip(round_to_float(numbers, side).tolist(), numbers, strict=True):
+            assert (Fraction(near) - number) * side >= 0 and (number != 0.5 or near == 0.5)

@@ -39,6 +39,7 @@ __all__ = [
     "maximum",
     "minimum",
     "product",
+    "round_to_float",
     "spectral_norm",
     "tighter",
     "trace_norm",
@@ -102,6 +103,16 @@ def _shorten(q: Fraction, side: int) -> Fraction:
 
 
 _SHORTEN = {side: np.frompyfunc(lambda q, side=side: _shorten(q, side), 1, 1) for side in (-1, 1)}
+
+
+def round_to_float(x, side: int) -> np.ndarray:
+    """The same numbers in float64; Fractions that it lacks rounded down (side -1) or up (+1)."""
+    x = np.asarray(x)
+    near = x.astype(float)
+    if x.dtype != object:
+        return near
+    beyond = near >= x if side > 0 else near <= x  # a difference would be rounded
+    return np.where(np.asarray(beyond, bool), near, np.nextafter(near, side * np.inf))
 
 
 def gamma(k: int) -> float:
