@@ -11,7 +11,7 @@ import pytest
 import mtldsl as mtl
 from mtldsl.certificates.checker.function import UnsupportedFormula
 from mtldsl.certificates.checker.function_formulas import QuadraticFormula
-from mtldsl.certificates.checker.interval import round_to_float
+from mtldsl.certificates.checker.interval import Interval, product, round_to_float
 from mtldsl.certificates.checker.proof_file import DataArrays, read_proof, write_proof
 from tests import models
 from tests.loops import for_each
@@ -109,3 +109,12 @@ def test_fractions_are_rounded_to_the_side_that_is_asked():
     for side in (-1, 1):
         for near, number in zip(round_to_float(numbers, side).tolist(), numbers, strict=True):
             assert (Fraction(near) - number) * side >= 0 and (number != 0.5 or near == 0.5)
+
+
+def test_a_sum_of_products_that_leaves_float64_on_its_way_is_not_bounded():
+    """1e308 + 1e308 - 1e308 - 1e308 is zero, and infinite in float64."""
+    numbers = Interval.of(1e154 * np.array([[1.0], [1.0], [-1.0], [-1.0]]))
+    for factor in (np.full((1, 4), 1e154), Interval.of(np.full((1, 4), 1e154))):
+        with np.errstate(all="ignore"):
+            found = product(factor, numbers)
+        assert found.low <= 0.0 <= found.high
