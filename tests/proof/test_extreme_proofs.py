@@ -12,6 +12,7 @@ import mtldsl as mtl
 from mtldsl.certificates.checker.function import UnsupportedFormula
 from mtldsl.certificates.checker.function_formulas import QuadraticFormula
 from mtldsl.certificates.checker.interval import Interval, product, round_to_float
+from mtldsl.certificates.checker.norm_formulas import TreeFormula
 from mtldsl.certificates.checker.proof_file import DataArrays, read_proof, write_proof
 from tests import models
 from tests.loops import for_each
@@ -118,3 +119,16 @@ def test_a_sum_of_products_that_leaves_float64_on_its_way_is_not_bounded():
         with np.errstate(all="ignore"):
             found = product(factor, numbers)
         assert found.low <= 0.0 <= found.high
+
+
+def test_a_norm_of_squares_beyond_float64_is_not_held_to_be_small():
+    """The rest of the inner group is NaN, and nothing of it may count as used up."""
+    tree = TreeFormula({"rows": [[0], [0, 1]], "weights": np.ones(2)}, (2, 2), False)
+    Z = np.array([[1e160, 1e160], [0.0, 0.0]])
+    with np.errstate(all="ignore"):
+        squares = tree._squares(Interval.of(Z))
+        assert not tree._is_held(squares, 1e-300)
+        with pytest.raises(UnsupportedFormula):
+            tree.gauge(Interval.of(Z))
+    small = tree.gauge(Interval.of(Z / 1e160))
+    assert np.sqrt(2.0) / 2.0 <= small.high <= np.sqrt(2.0)
