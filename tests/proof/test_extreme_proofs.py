@@ -12,8 +12,10 @@ import mtldsl as mtl
 from mtldsl.certificates.checker.function import UnsupportedFormula
 from mtldsl.certificates.checker.function_formulas import QuadraticFormula
 from mtldsl.certificates.checker.interval import Interval, product, round_to_float
+from mtldsl.certificates.checker.loss_formulas import ROW_LOSSES, RowLossFormula
 from mtldsl.certificates.checker.norm_formulas import TreeFormula
 from mtldsl.certificates.checker.proof_file import DataArrays, read_proof, write_proof
+from mtldsl.certificates.checker.structured_formulas import LabelGraphFormula
 from tests import models
 from tests.loops import for_each
 from tests.models import with_weights
@@ -132,3 +134,22 @@ def test_a_norm_of_squares_beyond_float64_is_not_held_to_be_small():
             tree.gauge(Interval.of(Z))
     small = tree.gauge(Interval.of(Z / 1e160))
     assert np.sqrt(2.0) / 2.0 <= small.high <= np.sqrt(2.0)
+
+
+def test_labels_of_other_rows_are_not_one_row():
+    """Two classes that lack other rows have as many labels: side by side they are of other samples."""
+    labels, counts, one = np.array([1.0, -1.0, -1.0, 1.0]), np.array([2, 2]), Interval.of(np.ones(2))
+    mask = np.array([[True, False], [True, True], [False, True]])
+    own = DataArrays(np.ones((3, 1)), labels, counts, True, mask)
+    for word in ROW_LOSSES:
+        with pytest.raises(UnsupportedFormula):
+            RowLossFormula(word, one, own, False)
+
+
+def test_a_graph_of_labels_is_of_shared_inputs():
+    """The one label that a task has would count as that of all samples."""
+    own = DataArrays(np.ones((2, 1)), np.array([1.0, -1.0]), np.array([1, 1]), False)
+    with pytest.raises(UnsupportedFormula, match="shared"):
+        LabelGraphFormula(
+            "clique_hinge", {"members": [], "n_labels": 2}, Interval.of(np.ones(1)), own, False, None
+        )

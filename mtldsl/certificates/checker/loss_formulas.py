@@ -311,7 +311,8 @@ class RowLossFormula:
     def __init__(self, word: str, coefficients: Interval, data, exact: bool):
         K, n = len(data.counts), int(data.counts[0])
         true = (np.asarray(data.targets) > 0).reshape(K, -1) if (np.asarray(data.counts) == n).all() else None
-        if true is None or not data.shared or not (true.sum(axis=0) == 1).all():
+        whole = data.shared and (data.mask is None or data.mask.all())  # otherwise columns are not rows
+        if true is None or not whole or not (true.sum(axis=0) == 1).all():
             raise UnsupportedFormula(f"{word} of rows that do not belong to one class each")
         if not (np.asarray(coefficients.low) == coefficients.low[0]).all():
             raise UnsupportedFormula(f"{word} with other coefficients for other classes")
