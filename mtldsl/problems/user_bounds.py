@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mtldsl.certificates.dual_bound import prove
-from mtldsl.certificates.multipliers import make_stationary, stationarity
+from mtldsl.certificates.multipliers import magnitudes, make_stationary, residual_shares, stationarity
 from mtldsl.data.task_data import require_in_memory
 from mtldsl.display.displayable import Displayable
 from mtldsl.display.sections import GOOD, WRONG, Panel, Table
@@ -268,18 +268,17 @@ def _in_domains(form: NormalForm, u) -> Iterator[Condition]:
 
 
 def _stationary(form: NormalForm, u, v) -> Iterator[Condition]:
-    residual = stationarity(form, u, v)
+    residual, sizes = stationarity(form, u, v), magnitudes(form, u, v)
     for block in form.blocks:
         r = residual[block.name]
-        size = max(sum(float(np.abs(one).max(initial=0.0)) for one in (*u, *v)), 1e-300)
-        if block.intercept_of is None:
-            size *= max((float(loss.column_lengths.max()) for loss in form.losses), default=1.0)
-            what = f"stationary in {block.name}: X^T u and the multipliers of the functions add up to 0"
-        else:
-            size *= max(loss.tasks.n_samples for loss in form.losses)
-            what = f"stationary in {block.name}: multipliers of every task add up to 0"
-        i, j = np.unravel_index(int(np.abs(r).argmax()), r.shape)
-        yield Condition(what, float(np.abs(r).max() / size), f"[{i}, {j}], where {r[i, j]:.3g} is left")
+        shares = residual_shares(r, sizes[block.name])  # so that a feature of a large unit exempts no other
+        what = (
+            f"stationary in {block.name}: X^T u and the multipliers of the functions add up to 0"
+            if block.intercept_of is None
+            else f"stationary in {block.name}: multipliers of every task add up to 0"
+        )
+        i, j = np.unravel_index(int(shares.argmax()), r.shape)
+        yield Condition(what, float(shares[i, j]), f"[{i}, {j}], where {r[i, j]:.3g} is left")
 
 
 def _in_function_domains(form: NormalForm, v) -> Iterator[Condition]:
