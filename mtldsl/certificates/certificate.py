@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mtldsl.certificates.dual_bound import (
+    NEGLIGIBLE_ROUNDING_SHARE,
     Bound,
     GapScale,
     check_weak_duality,
@@ -45,9 +46,6 @@ __all__ = [
     "dual_bound",
     "relative_gap",
 ]
-
-#: rounding below this part of the objective is not taken off the bound
-_NEGLIGIBLE_ROUNDING_SHARE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -140,7 +138,7 @@ def certify(
             rounding = rounding_of(form, blocks, proof, objective)
             if violation == 0.0 and bound > objective + rounding:
                 check_weak_duality(form, blocks, proof, objective)
-            if rounding > _NEGLIGIBLE_ROUNDING_SHARE * max(abs(objective), abs(bound)):
+            if rounding > NEGLIGIBLE_ROUNDING_SHARE * max(abs(objective), abs(bound)):
                 bound -= rounding
         return Certificate(objective, bound, violation, scale, note, None, form.constant, rounding, proof)
 

@@ -24,6 +24,7 @@ from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm
 from mtldsl.utils.caching import cached_property
 
 __all__ = [
+    "NEGLIGIBLE_ROUNDING_SHARE",
     "ROUNDING_UNITS",
     "TINY",
     "Bound",
@@ -138,6 +139,9 @@ def _median_of_rows(table: np.ndarray) -> np.ndarray:
 
 #: units in the last place that a term may be off by, beside the sum of the absolute values in it (a law over all atoms measures it)
 ROUNDING_UNITS = 64
+
+#: rounding below this part of the objective is not taken off the bound
+NEGLIGIBLE_ROUNDING_SHARE = 1e-12
 
 
 #: so much of the largest scaling stays inside the domains after rounding

@@ -23,6 +23,7 @@ __all__ = [
     "magnitudes",
     "make_stationary",
     "region",
+    "residual_shares",
     "shift_to_zero_sum",
     "stationarity",
 ]
@@ -108,10 +109,13 @@ def _add_absolute(linear_map, Z, into: Blocks) -> None:
         into[entry.block] += abs(entry.coefficient) * image
 
 
+def residual_shares(residual: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """Entries of a residual beside the terms of their own sums; inf where one has none."""
+    return np.divide(np.abs(residual), size, out=np.where(residual == 0.0, 0.0, np.inf), where=size > 0)
+
+
 def largest_share(residual: np.ndarray, size: np.ndarray) -> float:
-    """The largest entry of a residual beside the terms of its own sum; inf where one has none."""
-    shares = np.divide(np.abs(residual), size, out=np.where(residual == 0.0, 0.0, np.inf), where=size > 0)
-    return float(shares.max(initial=0.0))
+    return float(residual_shares(residual, size).max(initial=0.0))
 
 
 def is_rounding(residual: np.ndarray, size: np.ndarray) -> bool:

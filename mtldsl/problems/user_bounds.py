@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mtldsl.certificates.dual_bound import prove
-from mtldsl.certificates.multipliers import make_stationary, stationarity
+from mtldsl.certificates.dual_bound import NEGLIGIBLE_ROUNDING_SHARE, ROUNDING_UNITS, prove
+from mtldsl.certificates.multipliers import magnitudes, make_stationary, residual_shares, stationarity
 from mtldsl.data.task_data import require_in_memory
 from mtldsl.display.displayable import Displayable
 from mtldsl.display.sections import GOOD, WRONG, Panel, Table
@@ -167,15 +167,22 @@ def check_bound(
     if not known:
         names = " and ".join(f.typed for f in form.functions)
         hint = f"No division of X^T u between {names} was found that passes. {hint}".strip()
-    if not repair:
+    if not repair and value == -np.inf:
         return BoundCheck(model, value, conditions, hint=hint)
     tried = [prove(form, form.zeros(), u, v)]
     if not (known or functions):  # u changes by its repair, and what was the nearest division with it
         tried.append(prove(form, form.zeros(), u))
     bound = max(tried, key=lambda one: one.value)
+    repaired = bound.value
+    if np.isfinite(repaired):
+        repaired -= _rounding(_dual_parts(form, bound.loss_duals, bound.function_duals), repaired)
+        # what conditions hold to, large multipliers make visible
+        value = min(value, repaired)
+    if not repair:
+        return BoundCheck(model, value, conditions, hint=hint)
     within = all(one.holds for one in _in_function_domains(form, v))
     repairs = tuple(_repairs(form, u, bound, within))
-    return BoundCheck(model, value, conditions, bound.value, repairs, hint)
+    return BoundCheck(model, value, conditions, repaired, repairs, hint)
 
 
 def _judged(form: NormalForm, u, v) -> tuple[tuple[Condition, ...], float]:
@@ -268,18 +275,17 @@ def _in_domains(form: NormalForm, u) -> Iterator[Condition]:
 
 
 def _stationary(form: NormalForm, u, v) -> Iterator[Condition]:
-    residual = stationarity(form, u, v)
+    residual, sizes = stationarity(form, u, v), magnitudes(form, u, v)
     for block in form.blocks:
         r = residual[block.name]
-        size = max(sum(float(np.abs(one).max(initial=0.0)) for one in (*u, *v)), 1e-300)
-        if block.intercept_of is None:
-            size *= max((float(loss.column_lengths.max()) for loss in form.losses), default=1.0)
-            what = f"stationary in {block.name}: X^T u and the multipliers of the functions add up to 0"
-        else:
-            size *= max(loss.tasks.n_samples for loss in form.losses)
-            what = f"stationary in {block.name}: multipliers of every task add up to 0"
-        i, j = np.unravel_index(int(np.abs(r).argmax()), r.shape)
-        yield Condition(what, float(np.abs(r).max() / size), f"[{i}, {j}], where {r[i, j]:.3g} is left")
+        shares = residual_shares(r, sizes[block.name])  # so that a feature of a large unit exempts no other
+        what = (
+            f"stationary in {block.name}: X^T u and the multipliers of the functions add up to 0"
+            if block.intercept_of is None
+            else f"stationary in {block.name}: multipliers of every task add up to 0"
+        )
+        i, j = np.unravel_index(int(shares.argmax()), r.shape)
+        yield Condition(what, float(shares[i, j]), f"[{i}, {j}], where {r[i, j]:.3g} is left")
 
 
 def _in_function_domains(form: NormalForm, v) -> Iterator[Condition]:
@@ -307,15 +313,27 @@ def _in_function_domains(form: NormalForm, v) -> Iterator[Condition]:
 
 
 def _dual_value(form: NormalForm, u, v) -> float:
-    total = form.constant
-    for loss, one in zip(form.losses, u, strict=True):
-        inside = loss.dual_project(one)
+    parts = _dual_parts(form, [loss.dual_project(one) for loss, one in zip(form.losses, u, strict=True)], v)
+    value = sum(parts)
+    return value - _rounding(parts, value) if np.isfinite(value) else -np.inf
+
+
+def _dual_parts(form: NormalForm, u, v) -> list[float]:
+    """The numbers that add up to the dual value; none of a bound without multipliers."""
+    parts = [form.constant]
+    for loss, one in zip(form.losses, u, strict=bool(u)):
         constant = loss.offset_predictions()
-        total += (0.0 if constant is None else loss.along(inside, constant)) - loss.conjugate(inside)
-    for f, one in zip(form.functions, v, strict=True):
-        total += 0.0 if f.map.offset is None else float(np.vdot(one, f.map.offset))
-        total -= 0.0 if f.atom.norm else f.conjugate(one)
-    return float(total)
+        parts += [0.0 if constant is None else loss.along(one, constant), -loss.conjugate(one)]
+    for f, one in zip(form.functions, v, strict=bool(v)):
+        parts.append(0.0 if f.map.offset is None else float(np.vdot(one, f.map.offset)))
+        parts.append(0.0 if f.atom.norm else -f.conjugate(one))
+    return [float(part) for part in parts]
+
+
+def _rounding(parts: list[float], value: float) -> float:
+    """By how much float64 may misplace a sum of such parts: much where large ones cancel, and else, as of a certificate, nothing."""
+    found = ROUNDING_UNITS * float(np.finfo(float).eps) * sum(map(abs, parts))
+    return found if found > NEGLIGIBLE_ROUNDING_SHARE * abs(value) else 0.0
 
 
 def _repairs(form: NormalForm, u, bound, within: bool) -> Iterator[str]:

@@ -44,7 +44,7 @@ class UserMultiplierSettings:
     balance_steps     : steps after which the two step lengths are balanced, by a factor that tends to 1
     """
 
-    max_steps: int = 20_000
+    max_steps: int = 30_000
     max_entries: float = 1e9
     division_tol: float = 1e-11
     feasibility_steps: int = 500

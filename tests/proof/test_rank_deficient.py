@@ -126,7 +126,7 @@ def test_what_a_scaled_direction_does_is_not_rounded():
     """0.1 * 3 is no float64: in float64 an interval holds it, and fractions are it."""
     numbers = np.array([3.0, -1.0, 0.1])
     products = [Fraction(number) * Fraction(0.1) for number in numbers.tolist()]
-    multiples = balancing._exact_multiples(numbers, 0.1)
+    multiples = balancing._exact_multiples(numbers, Fraction(0.1))
     assert multiples.tolist() == products
     for zero in (np.zeros(1), fractions(np.zeros(1))):
         held = balancing._enclose(multiples, Interval(zero, zero))

@@ -143,22 +143,21 @@ def _factor(loss, one: _RowDirection) -> np.ndarray | None:
     """Return what the direction does to predictions of every task, times a column of the inputs, exactly; None where it does not."""
     if one.row < 0:
         return one.by_task if one.block in loss.intercepts else None
-    for e in loss.map.entries:
-        alike = (
-            isinstance(loss.part, RowLossFormula)
-            and e["right"] is None
-            and bool(np.all(one.by_task == one.by_task[0]))
-        )
-        if e["block"] == one.block and not alike:  # multipliers of all classes sum to zero in every row
-            return _exact_multiples(one.by_task, e["coefficient"])
-    return None
+    alike = isinstance(loss.part, RowLossFormula) and bool(np.all(one.by_task == one.by_task[0]))
+    own = [
+        Fraction(e["coefficient"])
+        for e in loss.map.entries  # multipliers of all classes sum to zero in every row
+        if e["block"] == one.block and not (alike and e["right"] is None)
+    ]
+    return _exact_multiples(one.by_task, sum(own, Fraction(0))) if own else None
 
 
-def _exact_multiples(numbers: np.ndarray, coefficient: float) -> np.ndarray:
+def _exact_multiples(numbers: np.ndarray, coefficient: Fraction) -> np.ndarray:
     """Return their products; as Fractions, unless it is a power of two that multiplies them."""
-    if abs(math.frexp(coefficient)[0]) == 0.5:
-        return numbers * coefficient
-    return fractions(numbers) * Fraction(coefficient)
+    near = float(coefficient)
+    if near == coefficient and abs(math.frexp(near)[0]) == 0.5:
+        return numbers * near
+    return fractions(numbers) * coefficient
 
 
 def _enclose(numbers: np.ndarray, like: Interval) -> Interval:
@@ -323,10 +322,10 @@ def _is_sum(parts, free, j: int, shares: np.ndarray, seen) -> bool:
     units = {}
     for part in parts:
         for number, column, factor in zip(part.of, part.column, part.factor, strict=True):
-            largest = part.inputs[np.argmax(np.abs(part.inputs[:, column])), column] * float(factor)
-            if abs(largest) > abs(units.get(number, (0.0,))[0]):
-                value = Fraction(float(part.inputs[np.argmax(np.abs(part.inputs[:, column])), column]))
-                units[number] = (float(largest), value * Fraction(factor))
+            largest = float(part.inputs[np.argmax(np.abs(part.inputs[:, column])), column])
+            value = Fraction(largest) * Fraction(factor)  # float64 may hold no such product
+            if abs(value) > abs(units.get(number, 0)):
+                units[number] = value
     if seen(j):
         return False
     if j not in units:
@@ -335,11 +334,11 @@ def _is_sum(parts, free, j: int, shares: np.ndarray, seen) -> bool:
     for e, share in zip(free, shares, strict=True):
         if e not in units:
             continue
-        share = share * units[e][0] / units[j][0]
         if not np.isfinite(share):
             return False
-        ratio = Fraction(float(share)).limit_denominator(64)
-        if abs(float(ratio) - share) > 1e-4 * max(1.0, abs(share)):
+        share = Fraction(float(share)) * units[e] / units[j]
+        ratio = share.limit_denominator(64)
+        if abs(ratio - share) * 10_000 > max(1, abs(share)):
             return False
         if ratio and seen(e):
             return False
@@ -356,7 +355,7 @@ def _is_sum(parts, free, j: int, shares: np.ndarray, seen) -> bool:
         for p in chosen:
             number = part.of[p]
             own = Fraction(-1) if number == j else found[number]
-            weights.append(own * Fraction(part.factor[p]) / units[number][1])
+            weights.append(own * Fraction(part.factor[p]) / units[number])
         for row in rows.tolist():
             if sum(w * Fraction(x) for w, x in zip(weights, row, strict=True) if x):
                 return False

@@ -22,7 +22,7 @@ from mtldsl.certificates.checker.function_formulas import (
     EqualToFormula,
     SimplexFormula,
 )
-from mtldsl.certificates.checker.interval import TINY, UNIT, Interval, gamma, product
+from mtldsl.certificates.checker.interval import TINY, UNIT, Interval, gamma, product, round_to_float
 from mtldsl.certificates.checker.terms import picks
 
 __all__ = [
@@ -58,7 +58,7 @@ class _LinearConstraints:
     there: np.ndarray
 
 
-def made_feasible(x, sets) -> tuple[dict, object]:
+def made_feasible(x, sets) -> tuple[dict, float]:
     """(the point, an upper bound of its largest violation). `sets` have a `part` with formulas and a `map`."""
     if not sets:
         return x, 0.0
@@ -104,7 +104,7 @@ def _worst(sets, x) -> float:
     worst = 0.0
     for s in sets:
         argument = s.map.forward(x)
-        high = float(s.part.violation(argument).high) if argument.is_finite else np.inf
+        high = float(round_to_float(s.part.violation(argument).high, 1)) if argument.is_finite else np.inf
         worst = max(worst, np.inf if np.isnan(high) else high)
     return worst
 
@@ -249,7 +249,7 @@ def _met(linear: list[_LinearConstraints], blocks: _BlockVector, x) -> tuple[dic
         if not new.any():
             return moved, 0.0
         active |= new
-    return x, float(np.max(np.asarray(missed, float), initial=0.0))
+    return x, float(np.max(round_to_float(missed, 1), initial=0.0))
 
 
 def _joined(parts) -> Interval:

@@ -205,12 +205,16 @@ class QuadraticFormula(FunctionFormula):
 
     def _missing(self, given, least) -> Interval:
         """An upper bound of minus the least eigenvalue of the form: a matrix that is semidefinite in theory is so but for rounding."""
-        sizes = [spectral_norm(self.number(M)).high for M in given]
-        short = [np.maximum(-one.low, 0) for one in least]
-        if any(not one <= 1e-10 * float(size) for one, size in zip(short, sizes, strict=True)):
+        sizes, short = [], []
+        for M, one in zip(given, least, strict=True):
+            size, below = spectral_norm(self.number(M)).high, np.maximum(-one.low, 0)
+            sizes.append(Interval(size, size))
+            short.append(Interval(below, below))
+        if not all(one.is_finite for one in [*sizes, *short]):
+            raise UnsupportedFormula("a quadratic form of a matrix whose squares are beyond float64")
+        if any((one - size * 1e-10).low > 0 for one, size in zip(short, sizes, strict=True)):
             raise UnsupportedFormula("a quadratic form of a matrix with a negative eigenvalue: not convex")
-        worst = short[0] if len(given) == 1 else np.maximum(short[0] * sizes[1], short[1] * sizes[0])
-        return self.number(float(worst) * 1.001)
+        return short[0] if len(given) == 1 else maximum(short[0] * sizes[1], short[1] * sizes[0])
 
     def lost(self, reach: np.ndarray) -> Interval:
         """By how much the form may lie below its tangent at Y for |W| <= reach: 1/2 <W - Y, A (W - Y) B> >= -1/2 short ||W - Y||^2."""

@@ -39,6 +39,7 @@ __all__ = [
     "maximum",
     "minimum",
     "product",
+    "round_to_float",
     "spectral_norm",
     "tighter",
     "trace_norm",
@@ -102,6 +103,16 @@ def _shorten(q: Fraction, side: int) -> Fraction:
 
 
 _SHORTEN = {side: np.frompyfunc(lambda q, side=side: _shorten(q, side), 1, 1) for side in (-1, 1)}
+
+
+def round_to_float(x, side: int) -> np.ndarray:
+    """The same numbers in float64; Fractions that it lacks rounded down (side -1) or up (+1)."""
+    x = np.asarray(x)
+    near = x.astype(float)
+    if x.dtype != object:
+        return near
+    beyond = near >= x if side > 0 else near <= x  # a difference would be rounded
+    return np.where(np.asarray(beyond, bool), near, np.nextafter(near, side * np.inf))
 
 
 def gamma(k: int) -> float:
@@ -431,8 +442,7 @@ def _by_numbers(A, B: Interval) -> Interval:
     middle, radius = _middle_and_radius(B)
     size = gamma(k) * np.abs(middle) if radius is None else gamma(k) * np.abs(middle) + radius
     centre = np.asarray(A @ middle)
-    slack = np.asarray(abs(A) @ size) * (1.0 + 4 * gamma(k)) + (k + 1) * TINY
-    return Interval(down(centre - slack), up(centre + slack))
+    return _around(centre, np.asarray(abs(A) @ size) * (1.0 + 4 * gamma(k)) + (k + 1) * TINY)
 
 
 def _of_two(A: Interval, B: Interval) -> Interval:
@@ -449,7 +459,13 @@ def _of_two(A: Interval, B: Interval) -> Interval:
     centre, slack = a @ b, np.abs(a) @ size
     if r is not None:
         slack = slack + r @ (np.abs(b) + size)
-    slack = slack * (1.0 + 4 * gamma(k)) + (k + 1) * TINY
+    return _around(centre, slack * (1.0 + 4 * gamma(k)) + (k + 1) * TINY)
+
+
+def _around(centre, slack) -> Interval:
+    """Anything where a sum of products left float64 on its way: its infinite centre is no bound from below."""
+    known = np.isfinite(centre)
+    centre, slack = np.where(known, centre, 0.0), np.where(known, slack, np.inf)
     return Interval(down(centre - slack), up(centre + slack))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mtldsl.certificates.checker.function import UnsupportedFormula
-from mtldsl.certificates.checker.interval import Interval, maximum, minimum, tighter
+from mtldsl.certificates.checker.interval import Interval, maximum, minimum, round_to_float, tighter
 from mtldsl.certificates.checker.proof_schema import LOSSES, witness_of_shares
 
 __all__ = [
@@ -212,12 +212,12 @@ class SumLossFormula:
         """Return how far every multiplier may be moved either way without leaving the domain, as floats and not too large."""
         room = np.full(u.shape, np.inf)
         if hasattr(self.scalar, "inside"):
-            return np.asarray(abs(u).low, float)
+            return round_to_float(abs(u).low, -1)
         low, high = self.ends()
         if low is not None:
-            room = np.minimum(room, np.asarray((u - low[rows]).low, float))
+            room = np.minimum(room, round_to_float((u - low[rows]).low, -1))
         if high is not None:
-            room = np.minimum(room, np.asarray((high[rows] - u).low, float))
+            room = np.minimum(room, round_to_float((high[rows] - u).low, -1))
         return room
 
     def shifted(self, u: Interval, i: int, total: Interval, alone: bool) -> Interval | None:
@@ -225,7 +225,7 @@ class SumLossFormula:
         rows = slice(int(self.offsets[i]), int(self.offsets[i + 1]))
         room = self.room(u[rows], rows)
         j = rows.start + int(np.argmax(room))
-        if not room[j - rows.start] > 2 * float(abs(total).high):
+        if not room[j - rows.start] > 2 * float(round_to_float(abs(total).high, 1)):
             return None
         return u.with_entries(slice(j, j + 1), u[j : j + 1] - total)
 
@@ -284,8 +284,9 @@ class SquareRootLossFormula:
     def room(self, u: Interval) -> np.ndarray:
         """Return how far all multipliers may be moved at once, either way, without leaving the balls."""
         s = 1.0 if self.s is None else self.s.low.astype(float)
-        left = np.asarray(((1.0 - self._dual_norms(u)) * self.c / np.sqrt(self.counts + 1.0)).low, float)
-        return np.repeat(left, self.counts) * np.sqrt(s) * (1.0 - 1e-12)
+        left = ((1.0 - self._dual_norms(u)) * self.c / np.sqrt(self.counts + 1.0)).low
+        room = np.repeat(round_to_float(left, -1), self.counts) * np.sqrt(s) * (1.0 - 1e-12)
+        return np.nextafter(room, -np.inf)
 
     def inside(self, u: Interval) -> Interval:
         return u / maximum(self._dual_norms(u), 1.0).repeat(self.counts)
@@ -310,7 +311,8 @@ class RowLossFormula:
     def __init__(self, word: str, coefficients: Interval, data, exact: bool):
         K, n = len(data.counts), int(data.counts[0])
         true = (np.asarray(data.targets) > 0).reshape(K, -1) if (np.asarray(data.counts) == n).all() else None
-        if true is None or not data.shared or not (true.sum(axis=0) == 1).all():
+        whole = data.shared and (data.mask is None or data.mask.all())  # otherwise columns are not rows
+        if true is None or not whole or not (true.sum(axis=0) == 1).all():
             raise UnsupportedFormula(f"{word} of rows that do not belong to one class each")
         if not (np.asarray(coefficients.low) == coefficients.low[0]).all():
             raise UnsupportedFormula(f"{word} with other coefficients for other classes")

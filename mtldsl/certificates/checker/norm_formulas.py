@@ -185,7 +185,7 @@ class TreeFormula(FunctionFormula):
                 rest = rest + left.pop(h).square()
             # not its square: that of an interval at zero has an end above zero
             left[g] = maximum(rest.sqrt() - self.number(t) * self.number(self.a[g]), 0.0)
-        return all(not np.any(norm.high > 0) for norm in left.values())
+        return all(np.all(norm.high <= 0) for norm in left.values())  # NaN is not
 
 
 # --------------------------------------------------------------------------------------------------------------

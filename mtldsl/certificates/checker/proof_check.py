@@ -9,7 +9,7 @@ import numpy as np
 from mtldsl.certificates.checker.balancing import balance_multipliers
 from mtldsl.certificates.checker.feasibility import made_feasible
 from mtldsl.certificates.checker.function import UnsupportedFormula
-from mtldsl.certificates.checker.interval import Interval
+from mtldsl.certificates.checker.interval import Interval, round_to_float
 from mtldsl.certificates.checker.loss_formulas import RowLossFormula
 from mtldsl.certificates.checker.proof_schema import in_words
 from mtldsl.certificates.checker.row_spans import give_spans, row_kinds, seen_by_others
@@ -291,10 +291,10 @@ class Check:
         moved, violation = made_feasible(x, [f for f in self.functions if f.part.is_set])
         if violation == np.inf:
             return np.inf, np.inf
-        high = _float(self.objective(moved).high, 1)
+        high = float(round_to_float(self.objective(moved).high, 1))
         if moved is not x and violation == 0.0:
-            self.moved = max(0.0, high - _float(self.objective(x).high, 1))
-        return high, _float(violation, 1)
+            self.moved = max(0.0, high - float(round_to_float(self.objective(x).high, 1)))
+        return high, violation
 
     def objective(self, x) -> Interval:
         """The objective, constraints aside; anything where float64 does not hold the arguments of a term."""
@@ -391,7 +391,7 @@ class Check:
                 total = total - f.part.lost(self._reach_of_image(f.map, region)) * f.c
             if f.map.offset is not None:
                 total = total + (dual * f.map.offset).sum() * t
-        return _float(total.low, -1)
+        return float(round_to_float(total.low, -1))
 
     def _give(self, k: int, v, r, left) -> None:
         """To function k the residual of the entries that it can take and that none has taken."""
@@ -539,14 +539,3 @@ def _require_finite(argument: Interval) -> Interval:
     if not argument.is_finite:
         raise OverflowError("the arguments of a term are beyond float64")
     return argument
-
-
-def _float(end, side: int) -> float:
-    """A float64 number on that side."""
-    x = float(end)
-    exact = np.asarray(end).dtype == object
-    return (
-        float(np.nextafter(x, side * np.inf))
-        if exact and (end.item() - type(end.item())(x)) * side > 0
-        else x
-    )

@@ -50,6 +50,8 @@ class LabelGraphFormula:
         self.exact, self.is_hinge, self.witness = exact, word == "clique_hinge", witness
         self.members = [tuple(clique) for clique in parameters["members"]]
         self.K = parameters["n_labels"]
+        if not data.shared:  # one label a task would stand for those of all samples
+            raise UnsupportedFormula(f"{word} of labels whose inputs are not shared")
         if len(data.counts) != self.K:
             raise UnsupportedFormula(f"{word} over {self.K} labels, and data of {len(data.counts)}")
         if SETTINGS.enumeration_labels < self.K:
