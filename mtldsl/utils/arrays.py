@@ -376,6 +376,8 @@ def numbers_of_column(column, what: str) -> np.ndarray:
     dtype = column.dtype
     if dtype.is_temporal():
         raise DataError(f"{what} is {dtype}, {_TIME}")
+    if column.null_count() == len(column):  # no row, or no value in any: the type says nothing
+        return np.full(len(column), np.nan)
     if dtype in (nw.Object, nw.Unknown):  # numbers of several types, a sparse column, or nothing but nulls
         return as_array(column.to_numpy(), what)
     if not (dtype.is_numeric() or dtype == nw.Boolean):
