@@ -60,9 +60,8 @@ def checksum(*arrays: Any) -> int:
         for part in parts:
             total = zlib.crc32(f"{part.dtype} {part.shape}".encode(), total)
             is_numbers = part.dtype.kind in "fiub"
-            total = zlib.crc32(
-                np.ascontiguousarray(part) if is_numbers else repr(part.tolist()).encode(), total
-            )
+            content: Any = np.ascontiguousarray(part) if is_numbers else repr(part.tolist()).encode()
+            total = zlib.crc32(content, total)
     return total
 
 
@@ -80,6 +79,8 @@ class PartitionRows(NamedTuple):
     exact: bool = (
         True  # False: X may lack columns at its end that other partitions have, as those of LIBSVM files do
     )
+    feature_names: Any = None  # of an X without names of its own
+    task_names: Any = None  # of the columns of such a Y
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,6 +143,10 @@ def _load(rows: PartitionRows, check: bool) -> LoadedPartition:
         )
     weights = None if rows.weights is None else as_weights(rows.weights, Y.shape, "sample_weights")
     ids: Any = None if rows.ids is None else np.asarray(rows.ids)
+    if rows.feature_names is not None:
+        columns = as_names(rows.feature_names, None, X.shape[1], "feature_names")
+    if rows.task_names is not None and rows.ids is None:
+        labels = as_names(rows.task_names, None, Y.shape[1], "task_names")
     mark = checksum(X, Y, ids, weights)
     made = _table(X, Y, weights) if rows.ids is None else _long_table(X, Y, rows.ids, weights)
     tasks, keys = made

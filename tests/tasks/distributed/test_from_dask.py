@@ -182,7 +182,7 @@ def test_data_frames_keep_their_names_and_their_rows():
     assert made.feature_names == tuple("pqrs") and made.task_names == ("y", "z")
     same(made, Tasks.shared(NAMES[0], LABELS))
     turned = dd.from_pandas(LABELS[::-1], npartitions=3, sort=False)
-    with pytest.raises(DataError, match="^partition 1: X and Y have the same index in another order"):
+    with pytest.raises(DataError, match=r"^partition 1: X and Y have the same index in another order"):
         Tasks.from_dask(columns, turned)
 
 
@@ -201,7 +201,7 @@ def test_an_error_of_a_partition_is_named():
     ) as caught:
         from_parts([lambda: (X, Y), broken], names=["a", "b"])
     assert isinstance(caught.value.__cause__, ValueError)
-    with pytest.raises(DataError, match="^the work on a partition: ValueError was raised: no such shop"):
+    with pytest.raises(DataError, match=r"^the work on a partition: ValueError was raised: no such shop"):
         from_parts([dask.delayed(broken)()])
 
 
