@@ -382,7 +382,9 @@ def numbers_of_column(column, what: str) -> np.ndarray:
         return as_array(column.to_numpy(), what)
     if not (dtype.is_numeric() or dtype == nw.Boolean):
         raise DataError(f"{what} is {dtype}, {_LABELS if what.lower().startswith(('y:', 'y of')) else _TEXT}")
-    if dtype.is_integer() and any(abs(end or 0) > MAX_EXACT_WHOLE for end in (column.min(), column.max())):
+    if (dtype.is_integer() or dtype.is_decimal()) and any(
+        abs(end or 0) > MAX_EXACT_WHOLE for end in (column.min(), column.max())
+    ):
         return as_array(
             np.array(column.to_list(), dtype=object), what
         )  # names the first that float64 does not have
