@@ -12,7 +12,14 @@ from scipy import sparse
 
 from mtldsl.data.row_storage import as_csr, never_written, stack
 from mtldsl.errors import DataError
-from mtldsl.utils.arrays import as_array, as_frame, numbers_of, refuse_duplicate_columns, require_sound
+from mtldsl.utils.arrays import (
+    MAX_EXACT_WHOLE,
+    as_array,
+    as_frame,
+    numbers_of,
+    refuse_duplicate_columns,
+    require_sound,
+)
 from mtldsl.utils.memory import as_dense, require_memory
 from mtldsl.utils.validation import (
     MAX_MAGNITUDE,
@@ -158,8 +165,11 @@ def labels_of(task_ids, n: int, what: str = "task_ids") -> tuple[list, np.ndarra
     starts = np.flatnonzero(np.concatenate([[True], _differ(ids)])) if n else np.empty(0, dtype=int)
     heads = ids[starts]
     if ids.dtype.kind in "biuf":
-        if ids.dtype.kind == "f" and np.isnan(heads).any():
-            _refuse_missing(np.nan, starts[np.flatnonzero(np.isnan(heads))[0]], what)
+        if ids.dtype.kind == "f" and not (np.abs(heads) < MAX_EXACT_WHOLE).all():
+            k = int(np.flatnonzero(~(np.abs(heads) < MAX_EXACT_WHOLE))[0])
+            if np.isnan(heads[k]):
+                _refuse_missing(np.nan, starts[k], what)
+            _refuse_rounded(heads[k], starts[k], what)
         _, first, inverse = np.unique(heads, return_index=True, return_inverse=True)
         by_appearance = np.argsort(first)
         place = np.empty(first.size, dtype=int)
@@ -174,6 +184,8 @@ def labels_of(task_ids, n: int, what: str = "task_ids") -> tuple[list, np.ndarra
             for k, task in enumerate(part if part.dtype.kind in "mM" else part.tolist(), start=a):
                 if is_missing(task):
                     _refuse_missing(task, starts[k], what)
+                if isinstance(task, float) and abs(task) >= MAX_EXACT_WHOLE:
+                    _refuse_rounded(task, starts[k], what)
                 try:
                     of_head[k] = order.setdefault(task, len(order))
                 except (TypeError, ArithmeticError):
@@ -206,10 +218,10 @@ def _as_vector(task_ids, what) -> tuple[np.ndarray, np.ndarray]:
     if isinstance(task_ids, list | tuple) and len(set(map(type, task_ids))) > 1:
         return _objects(task_ids), np.zeros(1, dtype=bool)
     try:
-        hidden = np.ma.getmaskarray(task_ids) if np.ma.isMaskedArray(task_ids) else np.zeros(1, dtype=bool)
-        return np.asarray(np.ma.getdata(task_ids)), hidden if hidden.dtype == bool else np.zeros(
-            1, dtype=bool
-        )
+        if not np.ma.isMaskedArray(task_ids):  # np.ma.getdata would read through the mask of pandas' arrays
+            return np.asarray(task_ids), np.zeros(1, dtype=bool)
+        hidden = np.ma.getmaskarray(task_ids)
+        return np.ma.getdata(task_ids), hidden if hidden.dtype == bool else np.zeros(1, dtype=bool)
     except Exception as problem:  # lists of different lengths, or whatever a stranger's __array__ raises
         raise DataError(
             f"{what}: not a vector of ids ({problem})", write_instead="give one task id a row"
@@ -264,6 +276,13 @@ def warn_of_spellings(values: Iterable, what: str) -> None:
                 stacklevel=2,
             )
             return
+
+
+def _refuse_rounded(task, row, what):
+    raise DataError(
+        f"{what}: {task} in row {row}; float64 has not all whole numbers from 2^53 on, so several ids may have become one",
+        write_instead="keep ids as whole numbers or text",
+    )
 
 
 def _refuse_missing(task, row, what):
@@ -419,6 +438,8 @@ def refuse_shuffled(X, Y, what: str) -> None:
 
 def refuse_turned(Y, weights, what: str) -> None:
     """DataError where tables of labels and of their weights name the same columns in another order: they are matched by position."""
+    for table, name in ((Y, "Y"), (weights, what)):
+        refuse_duplicate_columns(table, name)
     tables = [None if table is None else as_frame(table) for table in (Y, weights)]
     if any(table is None or len(table.columns) < 2 for table in tables):
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.data.input_checks import as_design, as_rows, as_targets, labels_of
+from mtldsl.data.readers.table import exact_number, is_lost
 from mtldsl.errors import DataError
 from mtldsl.utils.arrays import MAX_EXACT_WHOLE
 from mtldsl.utils.files import read_archive, reading
@@ -218,7 +220,7 @@ def has_qid(path: Path) -> bool:
 
 
 def require_plain(path: Path) -> None:
-    """DataError, with file and line, for what other readers pass over or misread: a task "qid:", an index or value 1_000."""
+    """DataError, with file and line, for what other readers pass over or misread: a task "qid:", 1_000, long whole numbers, 1e-400."""
     with _OPEN.get(path.suffix, open)(path, "rb") as file:
         try:
             for k, line in enumerate(file, start=1):
@@ -230,8 +232,20 @@ def require_plain(path: Path) -> None:
                 if b"_" in text:
                     word = next(word for word in text.decode(errors="replace").split() if "_" in word)
                     raise DataError(f"{path}:{k}: {word!r} has no number on one side of the colon")
+                if _LONG.search(text):
+                    _refuse_lost(text, f"{path}:{k}")
         except (OSError, EOFError) as error:
             raise DataError(f"cannot be read: {error}", term=path) from None
+
+
+#: digits and exponents that may be of numbers that float64 does not have
+_LONG = re.compile(rb"\d{16}|[eE]-\d{3}")
+
+
+def _refuse_lost(text: bytes, where: str) -> None:
+    for word in re.split(r"[\s:,]", text.decode(errors="replace")):
+        if _LONG.search(word.encode()) and _float(word) is None:
+            raise _no_number(word, where, "number")
 
 
 def libsvm_chunks(path: Path, task: str, name: str, zero_based: bool, n_features: int | None):
@@ -339,12 +353,18 @@ def _number(word: str, where: str, what: str) -> float:
 
 def _float(word: str) -> float | None:
     try:
-        return None if "_" in word else float(word)  # Python reads 1_000 as a number
+        return exact_number(word)
     except ValueError:
         return None
 
 
 def _no_number(word: str, where: str, what: str) -> DataError:
+    if is_lost(word):
+        return DataError(
+            f"the {what} {word!r} is a whole number that float64 does not have",
+            term=where,
+            write_instead="subtract a constant, or divide by a unit",
+        )
     hint = "; several labels a line are not tasks of stored data" if what == "label" and "," in word else ""
     return DataError(f"the {what} {word!r} is not a number{hint}", term=where)
 

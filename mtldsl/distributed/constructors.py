@@ -9,7 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from mtldsl.data.input_checks import as_names, as_rows, as_targets, as_weights, labels_of, number_columns
+from mtldsl.data.input_checks import (
+    as_names,
+    as_rows,
+    as_targets,
+    as_weights,
+    labels_of,
+    number_columns,
+    refuse_shuffled,
+    refuse_turned,
+)
 from mtldsl.data.row_storage import csr_of, stack
 from mtldsl.data.tasks import Tasks
 from mtldsl.distributed.distributed_folds import TaskFacts, facts_of_tasks
@@ -36,20 +45,8 @@ __all__ = [
 # A number that changes where the numbers of a partition do: read again at every pass over data that are not kept, so it must be cheap.
 
 
-@dataclass(frozen=True)
-class ConstructorSettings:
-    """Size of sums: `slab_bytes` at once, which stay in a core's cache."""
-
-    slab_bytes: int = 1 << 18
-
-
-SETTINGS = ConstructorSettings()
-
-
 def checksum(*arrays: Any) -> int:
-    """32 bits of arrays, sparse matrices, lists of ids and None. Equal content has equal bits; a change goes unseen once in 4e9.
-
-    What is looked at are the sums of words over rows and over columns, where an array is large: faster than all bytes.
+    """32 bits of all bytes of arrays, sparse matrices, lists of ids and None. A change goes unseen once in 4e9.
 
     >>> checksum(np.eye(3)) == checksum(np.eye(3)), checksum(np.eye(3)) == checksum(np.eye(3)[::-1])
     (True, False)
@@ -62,28 +59,10 @@ def checksum(*arrays: Any) -> int:
         parts = [array.data, array.indices, array.indptr] if sparse.issparse(array) else [np.asarray(array)]
         for part in parts:
             total = zlib.crc32(f"{part.dtype} {part.shape}".encode(), total)
-            total = _of_array(part, total)
+            is_numbers = part.dtype.kind in "fiub"
+            content: Any = np.ascontiguousarray(part) if is_numbers else repr(part.tolist()).encode()
+            total = zlib.crc32(content, total)
     return total
-
-
-def _of_array(array: np.ndarray, total: int) -> int:
-    if array.dtype.kind not in "fiub":
-        return zlib.crc32(repr(array.tolist()).encode(), total)
-    if array.nbytes < SETTINGS.slab_bytes or array.dtype.itemsize != 8:
-        return zlib.crc32(np.ascontiguousarray(array).tobytes(), total)
-    words = np.ascontiguousarray(array).view(np.uint64)
-    words = words.reshape(len(words), -1)
-    if words.shape[1] == 1:  # a vector: as a table whose rows are short
-        head = words.size // 64 * 64
-        total = zlib.crc32(words[head:].tobytes(), total)
-        words = words[:head].reshape(-1, 64)
-    columns = np.zeros(words.shape[1], dtype=np.uint64)
-    step = max(SETTINGS.slab_bytes // (8 * words.shape[1]), 1)
-    for first in range(0, len(words), step):
-        block = words[first : first + step]
-        columns += block.sum(axis=0, dtype=np.uint64)
-        total = zlib.crc32(block.sum(axis=1, dtype=np.uint64).tobytes(), total)
-    return zlib.crc32(columns.tobytes(), total)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -100,6 +79,8 @@ class PartitionRows(NamedTuple):
     exact: bool = (
         True  # False: X may lack columns at its end that other partitions have, as those of LIBSVM files do
     )
+    feature_names: Any = None  # of an X without names of its own
+    task_names: Any = None  # of the columns of such a Y
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +131,9 @@ def as_given(given: Any) -> PartitionRows:
 
 
 def _load(rows: PartitionRows, check: bool) -> LoadedPartition:
+    for table, what in ((rows.Y, "Y"), (rows.ids, "task_ids"), (rows.weights, "sample_weights")):
+        refuse_shuffled(rows.X, table, what)
+    refuse_turned(rows.Y, rows.weights, "sample_weights")
     X, columns, largest = _inputs(rows.X, check)
     Y, labels = as_targets(rows.Y, "Y", columns=rows.ids is None)
     if X.shape[0] != Y.shape[0]:
@@ -159,6 +143,10 @@ def _load(rows: PartitionRows, check: bool) -> LoadedPartition:
         )
     weights = None if rows.weights is None else as_weights(rows.weights, Y.shape, "sample_weights")
     ids: Any = None if rows.ids is None else np.asarray(rows.ids)
+    if rows.feature_names is not None:
+        columns = as_names(rows.feature_names, None, X.shape[1], "feature_names")
+    if rows.task_names is not None and rows.ids is None:
+        labels = as_names(rows.task_names, None, Y.shape[1], "task_names")
     mark = checksum(X, Y, ids, weights)
     made = _table(X, Y, weights) if rows.ids is None else _long_table(X, Y, rows.ids, weights)
     tasks, keys = made
@@ -273,7 +261,8 @@ class PartitionSummary:
     n_rows: int
     n_features: int
     n_columns: int | None
-    columns: int | None  # a number for the names of its columns
+    columns: int | None  # a number for the names of X's columns
+    labels: int | None  # a number for the names of Y's columns, where it is a table
     size: int
     exact: bool
     is_sparse: bool
@@ -315,6 +304,7 @@ def summarize_partition(loaded: LoadedPartition, index: int) -> PartitionFinding
     part = PartitionSummary(
         loaded.checksum, loaded.n_rows, loaded.n_features, loaded.n_columns,
         None if loaded.columns is None else hash_of(loaded.columns),
+        None if loaded.labels is None or loaded.n_columns is None else hash_of(loaded.labels),
         loaded.__sizeof__(), loaded.exact, tasks is not None and tasks.is_sparse, loaded.is_weighted,
     )  # fmt: skip
     facts = None if tasks is None else facts_of_tasks(tasks, loaded.keys, index)
@@ -362,16 +352,24 @@ def _refuse_unlike(parts: list[PartitionSummary], names) -> None:
                 f"X has {part.n_features} columns, but {d} in {names[[p.n_features for p in parts].index(d)]}",
                 term=name,
             )
-        if None not in (part.columns, first.columns) and part.columns != first.columns:
-            raise DataError(
-                f"the columns of X have other names, or another order, than in {names[0]}", term=name,
-                write_instead="give every partition the same columns in the same order",
-            )  # fmt: skip
         if part.is_weighted != first.is_weighted:
             raise DataError(
                 f"sample weights are in one of {names[0]} and {name} alone",
                 write_instead="give them in every partition",
             )
+    _refuse_renamed("X", [part.columns for part in parts], names)
+    _refuse_renamed("Y", [part.labels for part in parts], names)
+
+
+def _refuse_renamed(what: str, marks: list[int | None], names) -> None:
+    """DataError where partitions name their columns unlike the first that names any."""
+    named = [(name, mark) for name, mark in zip(names, marks, strict=True) if mark is not None]
+    other = next((name for name, mark in named if mark != named[0][1]), None)
+    if other is not None:
+        raise DataError(
+            f"the columns of {what} have other names, or another order, than in {named[0][0]}", term=other,
+            write_instead="give every partition the same columns in the same order",
+        )  # fmt: skip
 
 
 def _refuse_invisible(largest, names) -> None:

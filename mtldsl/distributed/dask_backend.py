@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from mtldsl.errors import DataError, LostClusterError, MissingExtraError, SolverError
+from mtldsl.errors import DataError, LostClusterError, MissingExtraError, MTLError, SolverError
 from mtldsl.utils.memory import available_memory
 
 __all__ = [
@@ -53,9 +53,11 @@ def lost(kind: str) -> LostClusterError:
 
 @contextmanager
 def typed_errors(names: Sequence[str]) -> Iterator[None]:
-    """Return what Dask says of workers that are gone or have too little memory, as errors of ours that name the partition."""
+    """Errors of ours for workers that are gone or have too little memory, which name the partition, and for whatever a partition raises."""
     try:
         yield
+    except MTLError:
+        raise
     except MemoryError as error:
         raise SolverError(f"a worker has too little memory ({error})", write_instead=MEMORY_ADVICE) from error
     except Exception as error:
@@ -64,7 +66,16 @@ def typed_errors(names: Sequence[str]) -> Iterator[None]:
             raise killed(error, names) from error
         if kind in _LOST_KINDS:
             raise lost(kind) from error
-        raise
+        raise raised("the work on a partition", error) from error
+
+
+def raised(term: str, error: Exception) -> DataError:
+    """Return what a reader's own error becomes: it says where it came from, and the error itself is its cause."""
+    return DataError(
+        f"{type(error).__name__} was raised: {error}",
+        term=term,
+        write_instead="mend what makes the partitions, or read one alone to see it",
+    )
 
 
 def suspects(dask_scheduler) -> list[str]:
@@ -303,21 +314,26 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def as_nodes(loaders: Sequence, typed: str) -> list:
-    """Dask's delayed values, or functions without arguments, as nodes."""
+def as_nodes(loaders: Sequence, names: Sequence[str], typed: str) -> list:
+    """Dask's delayed values, or functions without arguments, as nodes. The names are the partitions', for messages."""
     require_dask(typed)
     from dask.delayed import Delayed
 
     nodes = []
-    for k, one in enumerate(loaders):
+    for k, (one, name) in enumerate(zip(loaders, names, strict=True)):
         if not isinstance(one, Delayed) and not callable(one):
             raise DataError(
                 f"loader {k} is a {type(one).__name__}", term=typed,
                 write_instead="give dask.delayed(function)(...), or functions without arguments",
             )  # fmt: skip
-        nodes.append(one if isinstance(one, Delayed) else call(_called, one, partition=k))
+        nodes.append(one if isinstance(one, Delayed) else call(_called, one, name, partition=k))
     return nodes
 
 
-def _called(loader):
-    return loader()
+def _called(loader, name: str):
+    try:
+        return loader()
+    except (MTLError, MemoryError):
+        raise
+    except Exception as error:
+        raise raised(name, error) from error

@@ -50,10 +50,10 @@ def of_loaders(
         raise DataError(
             term=f"keep={quoted(keep)}", write_instead="write True, False, or None for whatever fits"
         )
-    sources = as_nodes(loaders, typed)
-    if not sources:
+    if not len(loaders):
         raise DataError("at least one partition is needed", term=typed)
-    names = tuple(names or (f"partition {k}" for k in range(len(sources))))
+    names = tuple(names or (f"partition {k}" for k in range(len(loaders))))
+    sources = as_nodes(loaders, names, typed)
     first_kept = keep is True or (keep is None and size is not None and fits_in_memory(size))
     loaded = [
         call(load, one, k, name, True, partition=k)
@@ -98,6 +98,7 @@ def _placed(loaded, index, name, sent):
 def of_arrays(X, Y, sample_weights, task_names, feature_names, keep) -> DistributedTasks:
     """`Tasks.from_dask`."""
     require_dask("Tasks.from_dask(X, Y)")
+    given = X, Y, sample_weights
     X = _as_dask(X, None, "X")
     if X.ndim != 2:
         raise DataError(
@@ -112,10 +113,10 @@ def of_arrays(X, Y, sample_weights, task_names, feature_names, keep) -> Distribu
         else _cut_like(_as_dask(sample_weights, X, "sample_weights"), X, "sample_weights")
     )
     blocks: list[Any] = [
-        None if one is None else one.to_delayed().ravel().tolist() for one in (X, Y, weights)
+        None if cut is None else _blocks(one, cut) for one, cut in zip(given, (X, Y, weights), strict=True)
     ]
     rows = [
-        call(_table_rows, X_k, Y_k, s_k, Y.ndim, partition=k)
+        call(_table_rows, X_k, Y_k, s_k, partition=k)
         for k, (X_k, Y_k, s_k) in enumerate(
             zip(blocks[0], blocks[1], blocks[2] or [None] * len(blocks[0]), strict=True)
         )
@@ -127,13 +128,13 @@ def of_arrays(X, Y, sample_weights, task_names, feature_names, keep) -> Distribu
     )  # fmt: skip
 
 
-def _table_rows(X, Y, weights, ndim) -> PartitionRows:
-    return PartitionRows(
-        X,
-        Y[:, None] if ndim == 1 else Y,
-        None,
-        weights,
-    )
+def _blocks(given, cut) -> list:
+    """The chunks of rows; of a data frame its own partitions, whose index and column names are looked at."""
+    return list(given.to_delayed() if hasattr(given, "to_dask_array") else cut.to_delayed().ravel())
+
+
+def _table_rows(X, Y, weights) -> PartitionRows:
+    return PartitionRows(X, Y, None, weights)
 
 
 def _as_dask(table, like, what: str) -> Any:

@@ -134,7 +134,8 @@ def npz_rows(path: str, label: str | None, task: str | None, weights: str | None
     """One archive: inputs as scipy.sparse.save_npz writes them, or a dense X; labels, and the arrays that are named."""
     names = [label] if label else ["Y", "y"]
     ids = None if task in (None, "file") else task
-    X, archive = npz_arrays(Path(path), [one for one in (*names, ids, weights) if one])
+    called = ["feature_names", "task_names"]
+    X, archive = npz_arrays(Path(path), [one for one in (*names, ids, weights, *called) if one])
     found = next((one for one in names if one in archive), None)
     for what, name, there in (
         ("labels", names[0], found),
@@ -148,8 +149,9 @@ def npz_rows(path: str, label: str | None, task: str | None, weights: str | None
     Y = archive[found]
     own = None if weights is None else archive[weights]
     return PartitionRows(
-        X, Y if task is not None or Y.ndim == 2 else Y[:, None], _ids(task, path, len(Y), archive), own
-    )
+        X, Y if task is not None or Y.ndim == 2 else Y[:, None], _ids(task, path, len(Y), archive), own,
+        True, *(archive.get(one) for one in called),
+    )  # fmt: skip
 
 
 def _ids(task: str | None, path: str, n: int, archive) -> Any:
@@ -217,6 +219,16 @@ def parquet_pieces(
         known, features, labels, None if task == "file" else task, weights, typed, default
     )
     columns["file"] = task == "file"
+    if features is None:
+        for path, partition, (schema, _) in zip(files, below, ends, strict=True):
+            other = next(
+                (name for name in known_columns(schema, path, partition)[1] if name not in known), None
+            )
+            if other is not None:
+                raise DataError(
+                    f"there is a column {other!r}, which {files[0]} has not", term=path,
+                    write_instead="name the features",
+                )  # fmt: skip
     d = len(columns["features"])
     pieces = []
     for path, partition, (_, groups) in zip(files, below, ends, strict=True):

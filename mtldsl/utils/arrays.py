@@ -376,11 +376,15 @@ def numbers_of_column(column, what: str) -> np.ndarray:
     dtype = column.dtype
     if dtype.is_temporal():
         raise DataError(f"{what} is {dtype}, {_TIME}")
+    if column.null_count() == len(column):  # no row, or no value in any: the type says nothing
+        return np.full(len(column), np.nan)
     if dtype in (nw.Object, nw.Unknown):  # numbers of several types, a sparse column, or nothing but nulls
         return as_array(column.to_numpy(), what)
     if not (dtype.is_numeric() or dtype == nw.Boolean):
         raise DataError(f"{what} is {dtype}, {_LABELS if what.lower().startswith(('y:', 'y of')) else _TEXT}")
-    if dtype.is_integer() and any(abs(end or 0) > MAX_EXACT_WHOLE for end in (column.min(), column.max())):
+    if (dtype.is_integer() or dtype.is_decimal()) and any(
+        abs(end or 0) > MAX_EXACT_WHOLE for end in (column.min(), column.max())
+    ):
         return as_array(
             np.array(column.to_list(), dtype=object), what
         )  # names the first that float64 does not have

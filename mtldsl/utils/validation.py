@@ -124,11 +124,8 @@ def read_number(value) -> float:
         raise UnreadableError(f"is a {type(value).__name__} without a value") from None
     if np.isinf(number) and not _is_infinite(value):
         raise UnreadableError("is beyond float64, whose numbers end at 1.8e308")
-    if (
-        isinstance(value, Rational | np.integer)
-        and value.denominator == 1
-        and int(value.numerator) != int(number)
-    ):
+    whole: Any = value
+    if _is_spelt_whole(value) and int(whole) != int(number):
         raise UnreadableError(
             "is a whole number that float64 does not have (it has all up to 2^53 = 9007199254740992)",
             "subtract a constant or divide by a unit first",
@@ -136,6 +133,14 @@ def read_number(value) -> float:
     if number == 0.0 and value != 0:
         raise UnreadableError("is too small for float64, whose numbers begin at 4.9e-324")
     return number
+
+
+def _is_spelt_whole(value) -> bool:
+    """Tell whether every digit of a whole number is there; Decimal("1e30") is a power of ten."""
+    if isinstance(value, Decimal):
+        exponent = value.as_tuple().exponent  # a letter where it is NaN or infinite
+        return isinstance(exponent, int) and exponent <= 0 and value == value.to_integral_value()
+    return isinstance(value, Rational | np.integer) and value.denominator == 1
 
 
 def as_float(value) -> float | None:

@@ -91,6 +91,7 @@ def test_mulan_label_list_beside_the_file_or_from_here(file, tmp_path, monkeypat
 WRONG = {
     "a value too few": ("1,n,on,1\n", 2, [":10:", "4 values for 5"]),
     "a value not declared": ("1,w,on,1,0\n", 2, [":10:", "'w'", "'sea side'", "n, e e, s"]),
+    "infinite": ("1,n,on,1,0\n1e400,n,on,1,0\n", 2, [":11:", "'1e400'", "'size'", "a finite number"]),
     "text for a number": ("1,n,on,1,0\nx,n,on,1,0\n", 2, [":11:", "'x'", "'size'", "a number"]),
     "missing feature": ("?,n,on,1,0\n", 2, [":10:", "'size' has no value"]),
     "missing nominal feature": ("1,?,on,1,0\n", 2, [":10:", "'sea side' has no value"]),

@@ -1,6 +1,8 @@
 """CSV: small files, the expected arrays written out by hand, and mistakes told with their line."""
 
+import bz2
 import gzip
+import lzma
 
 import numpy as np
 import pytest
@@ -119,7 +121,7 @@ WRONG = {
     "tasks by rows and by columns": ("s,a,y,z\nA,1,2,3\n", {"task": "s", "labels": ["y", "z"]}, ["task='s'", "y, z", "one column"]),
     "not binary": ("a,y\n1,0\n1,2\n", {"binary": True}, ["binary=True", "label 2"]),
     "classes of two columns": ("a,y,z\n1,0,1\n", {"labels": 2, "one_vs_rest": True}, ["one_vs_rest", "one column"]),
-    "weight 0": ("a,w,y\n1,0,1\n", {"sample_weights": "w"}, ["0.0 in row 0", "> 0"]),
+    "weight 0": ("a,w,y\n1,0,1\n", {"sample_weights": "w"}, ["data.csv:2: the weight in column 'w' is 0", "> 0"]),
     "another delimiter": ("a;y\n1;2\n", {}, ["delimiter=';'"]),
     "a long delimiter": ("a,y\n1,2\n", {"delimiter": "::"}, ["delimiter='::'", "one character"]),
     "names only": ("a,y\n", {}, ["at least one row"]),
@@ -212,6 +214,11 @@ ODD = {
     "NUL in a category": (b"a,c,y\n1,x\0,2\n3,x,4\n", {"one_hot": ["c"]}, r"t\.csv:2: has a NUL"),
     "two bytes a letter": ("a,y\n1,2\n".encode("utf-16-le"), {}, "has a NUL"),
     "a point that may be of thousands": (b"a;y\n5,678;3\n1.234;2\n", {"delimiter": ";", "decimal": ","}, r"t\.csv:3: '1\.234' has a point"),
+    "points beside a decimal mark that is a comma": (b"a;y\n5.678;3\n1.234;2\n", {"delimiter": ";", "decimal": ","}, r"t\.csv:2: '5\.678' has a point, and the decimal mark is a comma"),
+    "commas of thousands": (b'a,y\n"5,678",3\n"1,234,567",2\n', {}, r"'5,678' in line 2; where commas separate thousands leave them out$"),
+    "a whole number with a point": (b"a,y\n9007199254740993.0,2\n3,4\n", {}, "'9007199254740993.0' in line 2, a whole number that float64 does not have"),
+    "bzip2": (bz2.compress(b"a,y\n1,2\n"), {}, "is packed by bzip2, and no CSV; unpack it first"),
+    "xz": (lzma.compress(b"a,y\n1,2\n"), {}, "is packed by xz, and no CSV; unpack it first"),
     "a number that float64 makes 0": (b"a,y\n1e-400,2\n3,4\n", {}, "text that is not a number, '1e-400'"),
     "gzip": (gzip.compress(b"a,y\n1,2\n"), {}, "is packed by gzip, and no CSV; unpack it first"),
     "a spreadsheet": (b"PK\x03\x04" + bytes(60), {}, "a zip archive or a spreadsheet, and no CSV; unpack it, or save the sheet as CSV"),

@@ -102,6 +102,15 @@ def test_what_is_wrong_in_a_parquet_file_is_named(folder):
         datasets.scan(folder, ["p", "q"], "y")
 
 
+def test_a_column_that_one_file_alone_has(folder):
+    columns = table_of(CUTS[1])
+    parquet.write_table(columns.append_column("new", columns.column("p")), folder / "part-1.parquet")
+    with pytest.raises(
+        DataError, match=r"part-1\.parquet: there is a column 'new', which .* has not; name the features"
+    ):
+        datasets.scan(folder, labels="y")
+
+
 def test_archives(tmp_path):
     for k, rows in enumerate(CUTS):
         np.savez(tmp_path / f"{k}.npz", X=X[rows], Y=Y[rows], s=WEIGHTS[rows])
@@ -119,6 +128,17 @@ def test_archives(tmp_path):
     same(long, Tasks.grouped(X, Y[:, 0], IDS))
     with pytest.raises(DataError, match=r"\d.npz: labels='w': there is no such array; the archive holds"):
         datasets.scan(tmp_path, labels="w")
+
+
+def test_archives_name_their_columns(tmp_path):
+    names = {"feature_names": list("pqr"), "task_names": ["y", "z"]}
+    for k, rows in enumerate(CUTS):
+        np.savez(tmp_path / f"{k}.npz", X=X[rows], Y=Y[rows], **names)
+    same(datasets.scan(tmp_path), Tasks.shared(X, Y, **names))
+    turned = names | {"task_names": ["z", "y"]}
+    np.savez(tmp_path / "1.npz", X=X[CUTS[1]], Y=Y[CUTS[1]], **turned)
+    with pytest.raises(DataError, match=r"1\.npz: the columns of Y have other names, or another order"):
+        datasets.scan(tmp_path)
 
 
 def lines_of(rows, shown):

@@ -64,6 +64,15 @@ def test_columns_that_say_no_group_are_refused(options, says, tmp_path, capsys):
     assert says in capsys.readouterr().err
 
 
+def test_rows_of_a_missing_group_are_refused(tmp_path, capsys):
+    path = problem_file(tmp_path, 'labels = "y"\ndrop = ["patient_id", "site"]', 'groups = "site"')
+    lines = (tmp_path / "t.csv").read_text().splitlines()
+    lines[3] = lines[3].replace(";a;", ";NA;").replace(";b;", ";NA;")
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    assert main(["solve", str(path)]) == 2
+    assert "t.csv:4: column 'site' is empty" in capsys.readouterr().err
+
+
 def test_mtldsl_new_sees_ids_that_come_again(tmp_path, capsys):
     problem_file(tmp_path)
     assert main(["new", str(tmp_path / "t.csv"), "--print"]) == 0

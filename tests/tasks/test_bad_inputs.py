@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import decimal
 import inspect
 import warnings
 import zlib
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import mtldsl as mtl
@@ -267,6 +269,12 @@ SAID = {
     "W + text": (lambda: W + "a", ModelError, "'a' is a str, not an array of numbers"),
     "W + lam": (lambda: W + LAM, ModelError, "W \\+ lam: a Parameter may only multiply"),
     "NaT among ids": (lambda: Tasks.grouped(X, V, np.array(["2020", "2021", "NaT", "2020"], dtype="M8[ns]")), DataError, "task_ids: NaT in row 2"),
+    "NA in an array of pandas": (lambda: Tasks.grouped(X, V, pd.array([1, 2, pd.NA, 2], dtype="Int64")), DataError, r"task_ids: (nan|<NA>) in row 2"),
+    "rounded ids": (lambda: Tasks.grouped(X, V, np.array([1.0, 2.0**53, 2.0, 1.0])), DataError, "task_ids: 9007199254740992.0 in row 1; float64 has not all"),
+    "rounded ids among text": (lambda: Tasks.grouped(X, V, ["a", "b", 2.0**60, "a"]), DataError, "in row 2; float64 has not all whole"),
+    "a column of NA": (lambda: Tasks.shared(pd.DataFrame({"a": pd.array([pd.NA] * 4, dtype="Int64")}), Y), DataError, "X: nan in row 0, column 'a'"),
+    "a large Decimal": (lambda: Tasks.shared(pd.DataFrame({"a": pd.Series([decimal.Decimal(2**53 + 1)] * 4, dtype=pd.ArrowDtype(pa.decimal128(20)))}), Y), DataError, "a whole number that float64 does not have"),
+    "labels named alike": (lambda: Tasks.shared(X, pd.DataFrame(Y, columns=["u"] * Y.shape[1])), DataError, "Y: two columns are named 'u'"),
 }  # fmt: skip
 
 

@@ -29,6 +29,7 @@ from mtldsl.cli.problem_files.section import (
 from mtldsl.cli.problem_files.toml_parser import TomlFile
 from mtldsl.data.derived import with_inputs
 from mtldsl.data.readers.csv import rows_of
+from mtldsl.data.readers.table import is_missing
 from mtldsl.data.tasks import Tasks
 from mtldsl.datasets import LOADERS, READERS, scan
 from mtldsl.distributed.cluster import ADDRESS, MEMORY, connect_scheduler, start_processes
@@ -270,7 +271,7 @@ def groups_of(reading: ProblemFileReader, name: str, rows: np.ndarray, at: tuple
     if name not in names:
         raise file.error(f"{path} has no column {name!r}{nearest(name, names)}", at, value=True)
     found = [row[names.index(name)].strip() for row in cells]
-    empty = next((line for line, cell in zip(lines, found, strict=True) if not cell), None)
+    empty = next((line for line, cell in zip(lines, found, strict=True) if is_missing(cell)), None)
     if empty is not None:
         raise file.error(f"{path}:{empty}: column {name!r} is empty, so that it is not clear to whom the row belongs", at, value=True)  # fmt: skip
     return [found[row] for row in rows]

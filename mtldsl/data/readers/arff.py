@@ -14,7 +14,7 @@ from xml.parsers import expat
 import numpy as np
 from scipy import sparse
 
-from mtldsl.data.readers.table import DataColumn, DataTable, number
+from mtldsl.data.readers.table import DataColumn, DataTable, is_number, number
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, Spelled
 from mtldsl.utils.files import reading, regular_file
@@ -203,15 +203,23 @@ def _reader(column: DataColumn) -> Callable[[str], float]:
     if column.unusable:
         return lambda text: 0.0
     if column.values is None:
-        return number
+        return _finite
     return ({"?": np.nan} | {value: float(k) for k, value in enumerate(column.values)}).__getitem__
+
+
+def _finite(text: str) -> float:
+    value = number(text)
+    if np.isinf(value):
+        raise ValueError(text)
+    return value
 
 
 def _value(text: str, column: DataColumn, reader, where: str) -> float:
     try:
         return reader(text)
     except (ValueError, KeyError):
-        expected = "a number" if column.values is None else f"one of {', '.join(column.values[:8])}"
+        numbers = "a finite number" if is_number(text) else "a number"
+        expected = numbers if column.values is None else f"one of {', '.join(column.values[:8])}"
         raise DataError(f"{text!r} in attribute {column.name!r} is not {expected}", term=where) from None
 
 

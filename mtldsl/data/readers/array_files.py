@@ -19,7 +19,7 @@ from scipy import sparse
 from mtldsl.data.derived import with_fields
 from mtldsl.data.labels import as_signs
 from mtldsl.data.readers.table import check_impute, fill_table_gaps
-from mtldsl.data.store_chunks import require_plain
+from mtldsl.data.store_chunks import libsvm_chunks, require_plain
 from mtldsl.data.table_description import DataDescription, TableColumn
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, Spelled
@@ -190,7 +190,7 @@ def tasks_of_variables(path: Path, content: dict, X, Y, task_ids=None, binary=Fa
         labels = [(y.toarray() if sparse.issparse(y) else y).ravel() for y in labels]
         made = Tasks.separate(cells, [as_signs(y, path) for y in labels] if binary else labels)
         return _described(made, labels) if binary else made
-    ids = None if task_ids is None else _member(path, content, task_ids, "task_ids").ravel()
+    ids = None if task_ids is None else _vector(path, task_ids, _member(path, content, task_ids, "task_ids"))
     return _of_arrays(path, _numbers(path, X, inputs), _numbers(path, Y, targets), ids, binary, impute)
 
 
@@ -226,7 +226,7 @@ def read_npz(
     inputs, targets = (
         _numbers(path, name, _member(path, arrays, name, role)) for name, role in ((X, "X"), (Y, "Y"))
     )
-    ids = None if task_ids is None else _member(path, arrays, task_ids, "task_ids").ravel()
+    ids = None if task_ids is None else _vector(path, task_ids, _member(path, arrays, task_ids, "task_ids"))
     with reading(path, "an .npz file of numbers"):
         names = {key: list(map(str, arrays[key])) for key in ("task_names", "feature_names") if key in arrays}
     return _of_arrays(path, inputs, targets, ids, binary, impute, **names)
@@ -283,11 +283,15 @@ def read_libsvm(
         loaded = load_svmlight_files([str(p) for p in paths], multilabel=multilabel, zero_based=True)
     except (ValueError, OverflowError) as error:
         several = "could not convert" in str(error) and "," in str(error)
+        if not multilabel and not several:
+            _refuse_first_line(paths)  # whose errors name the line
         hint = "for rows with several labels write " + Spelled.option("multilabel", "True")
         raise DataError(
             f"{', '.join(map(str, paths))}: cannot be read as LIBSVM: {error}",
             write_instead=hint if several else "",
         ) from None
+    if not all(np.isfinite(X.data).all() for X in loaded[0::2]):
+        _refuse_first_line(paths)
     inputs, labels = _counted_from(zero_based, loaded[0::2], paths, n_features), loaded[1::2]
     if len(paths) > 1:
         names = [p.stem for p in paths]
@@ -310,6 +314,13 @@ def read_libsvm(
     return with_fields(
         made, description=DataDescription(labels=(TableColumn.of(paths[0].stem, texts, texts),))
     )
+
+
+def _refuse_first_line(paths: Sequence[Path]) -> None:
+    """DataError for the first line that is not LIBSVM's, or has an input that is not finite; none where our own reader sees no fault."""
+    for path in paths:
+        for _ in libsvm_chunks(path, "file", path.stem, True, None):
+            pass
 
 
 def _described(tasks: Tasks, given: Sequence[np.ndarray]) -> Tasks:
@@ -368,6 +379,15 @@ def _member(path, content, name, role):
             argument=role,
         )
     return content[name]
+
+
+def _vector(path, name: str, value) -> np.ndarray:
+    """An array (n,), (n, 1) or (1, n), as MATLAB has them, as (n,)."""
+    if isinstance(value, OtherVariable):
+        raise DataError(f"{name} holds {value.dtype}", term=path, write_instead="give one task id a row")
+    if max(value.shape, default=0) != value.size:
+        raise DataError(f"{name} has shape {value.shape}", term=path, write_instead="give one task id a row")
+    return value.ravel()
 
 
 def _numbers(path, name, value) -> Any:

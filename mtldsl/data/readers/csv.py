@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -54,6 +55,9 @@ class CsvSettings:
 SETTINGS = CsvSettings()
 
 
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
+
+
 def no_number(texts: Sequence[str], lines: Sequence[int], role: str) -> str | Spelled:
     """The end of a sentence that begins with the column.
 
@@ -76,7 +80,12 @@ def no_number(texts: Sequence[str], lines: Sequence[int], role: str) -> str | Sp
         return f"has {text!r} in line {line}, which says neither yes nor no; mend it, or leave the cell empty: the label is then missing"
     if role == "label" and all(one.strip().lower() in ANSWERS for _, one in wrong):
         return f"{said}; write " + Spelled.option("binary", "True") + ", which reads no and yes as -1 and +1"
-    if all(is_number(with_point(one)) for _, one in wrong):
+    points = all(is_number(with_point(one)) for _, one in wrong)
+    if all(_THOUSANDS.fullmatch(one.strip()) for _, one in wrong):
+        said = f"{said}; where commas separate thousands leave them out"
+        if not points:
+            return said
+    if points:
         return f"{said}; where commas stand for decimal points write " + Spelled.option("decimal", "','")
     alike = len({one.strip() for _, one in wrong}) == 1 and len(wrong) < len(texts)
     if len(wrong) <= SETTINGS.mistake_share * len(texts) or alike:
@@ -212,8 +221,11 @@ def delimiter_of(path) -> str:
     return max(",;\t|", key=lambda mark: len(next(csv.reader([first], delimiter=mark), [])))
 
 
-def rows_of(path, delimiter, header, decimal="."):
-    """(names, rows of text, their lines); cells such as 1,5 as 1.5 where the decimal mark is a comma."""
+def rows_of(path, delimiter, header, decimal=".", known: bool = True):
+    """(names, rows of text, their lines); cells such as 1,5 as 1.5 where the decimal mark is a comma.
+
+    known : the decimal mark is that of this file; else of one like it, and numbers may all have points
+    """
     if decimal not in (".", ",") or decimal == delimiter:
         raise DataError(
             f"decimal={decimal!r}: write '.', or ',' where delimiter is another",
@@ -259,7 +271,7 @@ def rows_of(path, delimiter, header, decimal="."):
             write_instead="write " + Spelled.option("delimiter", repr(other)),
         )
     rows, lines = (rows[1:], lines[1:]) if header else (rows, lines)
-    rows = _with_points(rows, lines, path) if decimal == "," else rows
+    rows = _with_points(rows, lines, path, known) if decimal == "," else rows
     for row, line in zip(rows, lines, strict=True):
         if len(row) != len(names):
             raise DataError(
@@ -274,6 +286,9 @@ _OTHER_FORMATS = {
     b"\x1f\x8b": ("is packed by gzip", "unpack it first"),
     b"PK\x03\x04": ("is a zip archive or a spreadsheet", "unpack it, or save the sheet as CSV in UTF-8"),
     b"\xd0\xcf\x11\xe0": ("is a spreadsheet", "save the sheet as CSV in UTF-8"),
+    b"BZh": ("is packed by bzip2", "unpack it first"),
+    b"\xfd7zX": ("is packed by xz", "unpack it first"),
+    b"\x28\xb5\x2f\xfd": ("is packed by zstd", "unpack it first"),
     b"PAR1": ("is a Parquet file", "write engine='dask' in a problem file, or pandas.read_parquet"),
     b"\xff\xfe": ("is in UTF-16", "save it in UTF-8"),
     b"\xfe\xff": ("is in UTF-16", "save it in UTF-8"),
@@ -297,15 +312,18 @@ def _sound_lines(file: Iterable[str], path) -> Iterator[str]:
         yield line
 
 
-def _with_points(rows: list[list[str]], lines: list[int], path) -> list[list[str]]:
-    """Numbers with a point in the place of the comma. DataError where others have a point already, which may be of thousands."""
+def _with_points(rows: list[list[str]], lines: list[int], path, known: bool) -> list[list[str]]:
+    """Numbers with a point in the place of the comma. DataError where one has a point already, which may be of thousands.
+
+    known : a comma is the mark whatever stands in the file; else only where some number has one
+    """
     found = [list(map(with_point, row)) for row in rows]
-    if found != rows:
+    if known or found != rows:
         for row, line in zip(rows, lines, strict=True):
             for text in row:
                 if "." in text and is_number(text):
                     raise DataError(
-                        f"{path}:{line}: {text.strip()!r} has a point, where in other numbers a comma is the decimal mark",
+                        f"{path}:{line}: {text.strip()!r} has a point, and the decimal mark is a comma",
                         write_instead="write it without the point",
                         argument="decimal",
                     )

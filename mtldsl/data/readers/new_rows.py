@@ -40,7 +40,7 @@ class TextRows:
 
     @classmethod
     def read(cls, path: Path, delimiter: str, decimal: str) -> TextRows:
-        names, rows, lines = rows_of(path, delimiter, True, decimal)
+        names, rows, lines = rows_of(path, delimiter, True, decimal, known=False)
         require_distinct(names, path)
         texts = zip(names, zip(*rows, strict=True), strict=True)
         return cls(path, {name: [text.strip() for text in column] for name, column in texts}, lines)

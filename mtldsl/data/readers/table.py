@@ -25,6 +25,7 @@ from mtldsl.data.table_description import DataDescription, TableColumn
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, Spelled
 from mtldsl.utils.arrays import MAX_EXACT_WHOLE
+from mtldsl.utils.validation import MAX_MAGNITUDE, MIN_MAGNITUDE
 
 __all__ = [
     "ANSWERS",
@@ -36,6 +37,7 @@ __all__ = [
     "as_numbers",
     "check_impute",
     "codes_of",
+    "exact_number",
     "fill_table_gaps",
     "in_order",
     "is_lost",
@@ -57,18 +59,29 @@ MISSING = {"", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "#N/A", "<
 ANSWERS = {"no": 0.0, "n": 0.0, "false": 0.0, "f": 0.0, "yes": 1.0, "y": 1.0, "true": 1.0, "t": 1.0}
 
 
-_WHOLE = re.compile(r"[+-]?\d+")
+_WHOLE = re.compile(r"([+-]?\d+)(?:\.0*)?")
 
 
 def number(text: str) -> float:
     """A cell as a float, NaN where it is empty or says that the value is missing; ValueError for anything else."""
     text = text.strip()
-    if text in MISSING:
-        return np.nan
+    return np.nan if text in MISSING else exact_number(text)
+
+
+def exact_number(text: str) -> float:
+    """A float; ValueError for what is none, for a whole number that float64 does not have, and for what is 0 there alone.
+
+    >>> [exact_number(text) for text in ("1e3", "9007199254740992.0", "0e-400")]
+    [1000.0, 9007199254740992.0, 0.0]
+    >>> exact_number("9007199254740993.0")
+    Traceback (most recent call last):
+    ValueError: 9007199254740993.0
+    """
     if "_" in text:  # Python reads 1_000 as a number; in data it is a code
         raise ValueError(text)
     value = float(text)
-    if abs(value) >= MAX_EXACT_WHOLE and _WHOLE.fullmatch(text) and int(text) != value:
+    whole = _WHOLE.fullmatch(text) if abs(value) >= MAX_EXACT_WHOLE else None
+    if whole is not None and int(whole[1]) != value:
         raise ValueError(text)  # a long code, such as an id, would become that of another
     if value == 0.0 and re.search("[1-9]", text.lower().partition("e")[0]):  # 1e-400 is not 0
         raise ValueError(text)
@@ -103,7 +116,11 @@ def in_order(values: Iterable[str]) -> list[str]:
     said = [answer(value) for value in values]
     if sorted(said, key=str) == [0.0, 1.0]:
         return [value for _, value in sorted(zip(said, values, strict=True))]
-    return sorted(values, key=float) if all(map(is_number, values)) else sorted(values)
+    return (
+        sorted(values, key=lambda text: (float(text), text))
+        if all(map(is_number, values))
+        else sorted(values)
+    )
 
 
 def is_missing(text: str) -> bool:
@@ -222,7 +239,14 @@ def check_impute(impute: object, path) -> None:
 
 
 def fill_table_gaps(X, impute: str, path, make: Callable[..., Tasks]) -> Tasks:
-    """make(X), with the gaps of X (n, d) filled in where `impute` says how; else `make` refuses them."""
+    """make(X), with the gaps of X (n, d) filled in where `impute` says how; else `make` refuses them. DataError names the file."""
+    try:
+        return _fill_gaps(X, impute, path, make)
+    except DataError as error:
+        raise error if str(error).startswith(str(path)) else error.within(str(path)) from None
+
+
+def _fill_gaps(X, impute: str, path, make: Callable[..., Tasks]) -> Tasks:
     if impute == "error":
         return make(X)
     if sparse.issparse(X):
@@ -273,7 +297,7 @@ class DataTable:
         roles = [*chosen, *(j for j in (task_at, weights_at) if j is not None)]
         X, x_names, categories = self._design(self._features(features, drop, roles), impute)
         Y, y_names, label_columns = self._labels(chosen, binary)
-        weights = None if weights_at is None else self._numbers(weights_at)
+        weights = None if weights_at is None else self._weights(weights_at)
         if task_at is not None and Y.shape[1] > 1:
             raise DataError(
                 f"task={task!r} tells the tasks apart by rows, labels {', '.join(y_names)} by columns",
@@ -383,6 +407,18 @@ class DataTable:
         if column.unusable:
             raise DataError(f"{self.path}: column {column.name!r} " + column.unusable)
         return _dense(self.cells[:, [j]])[:, 0]
+
+    def _weights(self, j: int) -> np.ndarray:
+        """Column j as sample weights; DataError names the line of one that is none."""
+        weights = self._numbers(j)
+        wrong = np.flatnonzero(~((weights >= MIN_MAGNITUDE) & (weights <= MAX_MAGNITUDE)))
+        if wrong.size:
+            raise DataError(
+                f"{self.path}:{self.lines[wrong[0]]}: the weight in column {self.names[j]!r} is {weights[wrong[0]]:g}",
+                write_instead=f"write a weight > 0, from {MIN_MAGNITUDE:g} to {MAX_MAGNITUDE:g}, or leave out the row",
+                argument="sample_weights",
+            )
+        return weights
 
     def _categories(self, j: int) -> list[str]:
         """Column j as text: the ids of tasks."""

@@ -14,6 +14,7 @@ import pytest
 from scipy import sparse
 
 from mtldsl import DataError, Tasks
+from mtldsl.datasets import from_parts
 from mtldsl.distributed.constructors import PartitionRows
 from mtldsl.distributed.dask_inputs import of_loaders
 from mtldsl.distributed.distributed_tasks import gram_of
@@ -131,12 +132,17 @@ def test_columns_of_a_data_frame_that_cannot_be_meant():
 
 
 NAMES = [pd.DataFrame(X, columns=list(text)) for text in ("pqrs", "pqsr")]
+LABELS = pd.DataFrame(Y, columns=["y", "z"])
 APART = [
     ((PartitionRows(X, Y), PartitionRows(X[:, :3], Y)), r"^partition 1: X has 3 columns, but 4 in partition 0"),
     ((PartitionRows(X, Y), PartitionRows(X, Y[:, :1])), r"^partition 1: Y has 1 columns, but 2 in partition 0"),
     ((PartitionRows(X, Y), PartitionRows(X, Y[:, 0], IDS)), r"^partition 1: one has task ids"),
     ((PartitionRows(X, Y), PartitionRows(X, Y, None, WEIGHTS)), "sample weights are in one of partition 0 and partition 1"),
     ((PartitionRows(NAMES[0], Y), PartitionRows(NAMES[1], Y)), r"^partition 1: the columns of X have other names, or another order"),
+    ((PartitionRows(X, Y), *(PartitionRows(one, Y) for one in NAMES)), r"^partition 2: the columns of X have other names, or another order, than in partition 1"),
+    ((PartitionRows(X, LABELS), PartitionRows(X, LABELS[["z", "y"]])), r"^partition 1: the columns of Y have other names, or another order, than in partition 0"),
+    ((PartitionRows(NAMES[0], LABELS[::-1]),), r"^partition 0: X and Y have the same index in another order"),
+    ((PartitionRows(NAMES[0], LABELS, None, LABELS.abs()[["z", "y"]]),), r"^partition 0: sample_weights: column 'z' is number 0, and number 1"),
     ((X,), r"^partition 0: the loader returned a ndarray"),
 ]  # fmt: skip
 
@@ -159,6 +165,44 @@ def test_a_partition_that_changes_between_passes_is_named(engine):
         made.gram()
     kept = of_loaders([dask.delayed((X, Y)), changing], keep=True)
     assert kept.gram().shape == (2, 4, 4)
+
+
+def test_rows_that_change_places_between_passes_are_noticed():
+    """Rows with one 1 each have equal sums, in whatever order they come."""
+    orders = iter([np.arange(8000), np.arange(8000)[::-1]])
+    table = np.eye(8)[np.arange(8000) % 8]
+    made = from_parts([lambda: (table[next(orders)], np.arange(8000.0))], keep=False)
+    with pytest.raises(DataError, match=r"^partition 0: its numbers are not those of the first pass"):
+        made.gram()
+
+
+def test_data_frames_keep_their_names_and_their_rows():
+    columns, labels = (dd.from_pandas(one, npartitions=3) for one in (NAMES[0], LABELS))
+    made = Tasks.from_dask(columns, labels)
+    assert made.feature_names == tuple("pqrs") and made.task_names == ("y", "z")
+    same(made, Tasks.shared(NAMES[0], LABELS))
+    turned = dd.from_pandas(LABELS[::-1], npartitions=3, sort=False)
+    with pytest.raises(DataError, match=r"^partition 1: X and Y have the same index in another order"):
+        Tasks.from_dask(columns, turned)
+
+
+@for_each(("columns", "count"), [(NAMES[0], 0), (NAMES[0].astype(object), 0)])
+def test_a_partition_without_rows_adds_nothing(columns, count):
+    made = from_parts([lambda: (NAMES[0], Y), lambda: (columns[:count], Y[:count])])
+    same(made, Tasks.shared(NAMES[0], Y))
+
+
+def test_an_error_of_a_partition_is_named():
+    def broken():
+        raise ValueError("no such shop")
+
+    with pytest.raises(
+        DataError, match=r"^b: ValueError was raised: no such shop; mend what makes"
+    ) as caught:
+        from_parts([lambda: (X, Y), broken], names=["a", "b"])
+    assert isinstance(caught.value.__cause__, ValueError)
+    with pytest.raises(DataError, match=r"^the work on a partition: ValueError was raised: no such shop"):
+        from_parts([dask.delayed(broken)()])
 
 
 def out_of_memory(part):
