@@ -153,3 +153,15 @@ def test_a_graph_of_labels_is_of_shared_inputs():
         LabelGraphFormula(
             "clique_hinge", {"members": [], "n_labels": 2}, Interval.of(np.ones(1)), own, False, None
         )
+
+
+def test_no_number_is_told_that_no_formula_reads(tmp_path):
+    """Ranks make the weights of `q`, and labels the classes: a file that says others is not quoted."""
+    tasks, W = with_weights(models.shared(15, labels="classes"))
+    problem = mtl.minimize(mtl.softmax_loss(W, tasks) + mtl.sorted_l1_norm(W, q=0.1))
+    proof, data = read_proof(problem.solve().certificate.save(tmp_path / "own", data=True))
+    forged = copy.deepcopy(proof)
+    forged["losses"][0]["parameters"]["n_classes"] = 77
+    forged["functions"][0]["parameters"]["q"] = 0.77
+    verdict = mtl.verify_proof(write_proof(tmp_path / "told", forged, data), problem)
+    assert verdict.confirmed and verdict.model_is_named and "77" not in verdict.model

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.certificates.checker.proof_kinds import (
+    Kind,
     array,
     each,
     fields,
@@ -240,6 +241,18 @@ def _distinct(below: int):
     return read
 
 
+def _without(name: str, kind: Kind) -> Kind:
+    """The same less a parameter that no formula reads: it would be told in words, and nothing held to it."""
+
+    def read(value, where: str) -> dict:
+        found = dict(kind(value, where))
+        del found[name]
+        return found
+
+    return read
+
+
+_CLASSES = _without("n_classes", fields({}, {"n_classes": whole(2, _MAX_BLOCK_ROWS)}))
 #: word -> its parameters in a saved proof, and what each may be
 LOSSES = {
     **{word: fields({}) for word in (
@@ -248,7 +261,7 @@ LOSSES = {
     )},
     "quantile_loss": fields({"q": number(5e-324, 1.0 - 2**-53)}), "huber_loss": fields({"delta": _POSITIVE}),
     "square_root_loss": fields({}, {"eps": number(0.0)}), "structured_hinge": fields({"metrics": list_of(_metric, 1)}),
-    **dict.fromkeys(("softmax_loss", "crammer_singer_loss"), fields({}, {"n_classes": whole(2, _MAX_BLOCK_ROWS)})),
+    **dict.fromkeys(("softmax_loss", "crammer_singer_loss"), _CLASSES),
     "clique_hinge": fields({"n_labels": whole(1, _MAX_BLOCK_ROWS), "members": list_of(_distinct(_MAX_BLOCK_ROWS)), "loss": _label_costs}),
     "pairwise_log_loss": fields({"n_labels": whole(1, _MAX_BLOCK_ROWS), "members": list_of(_distinct(_MAX_BLOCK_ROWS))}),
 }  # fmt: skip
@@ -301,7 +314,7 @@ def _function_parameters(word: str, shape: tuple[int, int]):
         "l1_norm": fields({}, {"weights": spread(shape, 0.0)}), "ridge": fields({}, {"weights": spread(shape, 0.0)}),
         "l21_norm": fields({}, {"weights": spread((d,), 0.0)}), "l1_inf_norm": fields({}, {"weights": spread((d,), 0.0)}),
         "l12_norm": fields({}, {"weights": spread((m,), 0.0)}),
-        "sorted_l1_norm": fields({"weights": spread((d * m,), 0.0)}, {"q": number(0.0, 1.0)}),
+        "sorted_l1_norm": _without("q", fields({"weights": spread((d * m,), 0.0)}, {"q": number(0.0, 1.0)})),
         "group_norm": _groups("groups", d), "column_group_norm": _groups("columns", m), "latent_group_norm": _groups("groups", d), "tree_norm": _tree(d, m),
         "half_squared_group_norm": fields({}, {"columns": list_of(_distinct(m), 1)}),
         "half_squared_k_support_norm": fields({"r": whole(1, _MAX_BLOCK_ROWS)}, {"columns": list_of(_distinct(m), 1)}),
