@@ -18,7 +18,7 @@ from mtldsl.data.readers.table import DataColumn, DataTable, is_number, number
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, Spelled
 from mtldsl.utils.files import reading, regular_file
-from mtldsl.utils.validation import as_whole
+from mtldsl.utils.validation import as_flag, as_whole
 
 __all__ = [
     "arff_tasks",
@@ -70,6 +70,7 @@ def read_arff(
 
 def arff_tasks(paths: Sequence, labels, **options) -> Tasks:
     """`read_arff` on the rows of several files with the same attributes."""
+    options["binary"] = as_flag(options.get("binary", False), "read_arff(path, binary")
     found = [_parse(regular_file(path, "data")) for path in paths]
     tables = [table for table, _ in found]
     (first, count) = found[0]

@@ -26,7 +26,7 @@ from mtldsl.data.readers.table import (
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, Spelled
 from mtldsl.utils.files import regular_file
-from mtldsl.utils.validation import as_whole
+from mtldsl.utils.validation import as_flag, as_whole
 
 __all__ = [
     "delimiter_of",
@@ -158,6 +158,8 @@ def read_csv(
     (('A', 'B'), ('hours',), array([2.5, 3.5, 7. ]))
     """
     path = regular_file(path, "data")
+    binary, header = as_flag(binary, "read_csv(path, binary"), as_flag(header, "read_csv(path, header")
+    one_vs_rest = as_flag(one_vs_rest, "read_csv(path, one_vs_rest")
     names, rows, lines = rows_of(path, delimiter, header, decimal)
     if header and as_whole(labels) is not None and all(map(is_number, names)):
         raise DataError(
@@ -317,7 +319,7 @@ def _with_points(rows: list[list[str]], lines: list[int], path, known: bool) -> 
                 if "." in text and is_number(text):
                     raise DataError(
                         f"{path}:{line}: {text.strip()!r} has a point, and the decimal mark is a comma",
-                        write_instead="write it without the point",
+                        write_instead="write it without the point, or leave decimal out where the point is the mark",
                         argument="decimal",
                     )
     return found
