@@ -145,6 +145,8 @@ WRONG = {
     "no LIBSVM": (lambda f: text(f, "hello world\n"), ["a.svm:1: the label 'hello' is not a number"]),
     "ids that are a table": (lambda f: archive(f, {"task_ids": "i"}, X=np.eye(4), Y=np.ones(4), i=np.eye(2)), ["a.npz: i has shape (2, 2)"]),
     "NaN in X": (lambda f: archive(f, X=np.full((2, 2), np.nan), Y=np.ones(2)), ["a.npz: X: nan in row 0, column 0"]),
+    "a flag in words": (lambda f: text(f, "1 1:2\n", binary="no"), ["read_libsvm(path, binary='no'): write binary=True"]),
+    "a flag in words, of arrays": (lambda f: archive(f, {"binary": "no"}, X=X, Y=Y), ["read_npz(path, binary='no')"]),
     "an index twice": (lambda f: text(f, "1 1:2\n1 2:1 2:3\n"), ["a.svm:2: the index 2 follows 2"]),
     "infinite": (lambda f: text(f, "1 1:2\n1 2:1e400\n"), ["a.svm:2: the value inf of index 2"]),
     "no float64": (lambda f: text(f, "1 1:2\n1 2:9007199254740993\n"), ["a.svm:2: the number '9007199254740993' is a whole number that float64"]),

@@ -324,7 +324,7 @@ def _with_points(rows: list[list[str]], lines: list[int], path, known: bool) -> 
                 if "." in text and is_number(text):
                     raise DataError(
                         f"{path}:{line}: {text.strip()!r} has a point, and the decimal mark is a comma",
-                        write_instead="write it without the point",
+                        write_instead="write it without the point, or leave decimal out where the point is the mark",
                         argument="decimal",
                     )
     return found
