@@ -117,6 +117,7 @@ MISTAKES = {
     "solve(rho=2)": (lambda s: PROBLEM.solve(rho=2.0), mtl.SolverError, ["name it with solver="]),
     "solve(tol=0)": (lambda s: PROBLEM.solve(tol=0), mtl.SolverError, ["1e-6"]),
     "solve(verbose=2)": (lambda s: PROBLEM.solve(verbose=2), mtl.SolverError, ["verbose=True"]),
+    "warm_start=False": (lambda s: PROBLEM.solve(warm_start=False), mtl.SolverError, ["solve(warm_start=False): write a Solution", "or leave it out"]),
     "warm_start=W": (lambda s: PROBLEM.solve(warm_start=s.W), mtl.SolverError, ["{'W': array}"]),
     "path(lam, 3.5)": (lambda s: list(PROBLEM.path(LAM, 3.5)), mtl.ModelError, ["[10.0, 1.0, 0.1]"]),
     "path(lam, 1)": (lambda s: list(PROBLEM.path(LAM, 1)), mtl.ModelError, ["values=1", "at least 2"]),

@@ -23,7 +23,7 @@ from mtldsl.language.learned_unknowns import KernelWeights, LearnedUnknown, chec
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalars import ONE, Scalar, constant_text, constructor_text, declaration_hint
 from mtldsl.language.task_similarity import TaskSimilarity
-from mtldsl.utils.validation import as_float, as_list, as_whole, quoted
+from mtldsl.utils.validation import as_float, as_list, as_whole, groups_of_labels, quoted
 
 __all__ = [
     "by_position",
@@ -421,7 +421,7 @@ def _groups(groups: Any, W: NamedExpression, axis: int, typed: str) -> Any:
             raise ModelError(
                 f"group {g} is {group!r}, not a list",
                 term=typed,
-                write_instead=f"write [[{group!r}, ...], ...], a list a group",
+                write_instead=f"write [[{group!r}, ...], ...], a list per group" + groups_of_labels(groups),
             )
     return [
         [position_of(m, W, axis, typed, told=False) if isinstance(m, str) else m for m in group]

@@ -157,8 +157,8 @@ def starting_point(form: NormalForm, warm_start: SolvedProblem | dict | None) ->
         state: Any = warm_start.state
     else:
         raise SolverError(
-            term=f"solve(warm_start={type(warm_start).__name__})",
-            write_instead="write a Solution, or a dict such as {'W': array}",
+            term=f"solve(warm_start={quoted(warm_start)})",
+            write_instead="write a Solution, or a dict such as {'W': array}; or leave it out",
         )
     unknown = [name for name in blocks if name not in form.shapes]
     if unknown and isinstance(warm_start, dict):

@@ -33,6 +33,7 @@ __all__ = [
     "distinct_names",
     "distinct_texts",
     "generator",
+    "groups_of_labels",
     "is_missing",
     "is_scalar",
     "one_of",
@@ -269,6 +270,22 @@ def as_positions(index, size: int, typed: str, error: type[MTLError]) -> np.ndar
         if not -size <= whole < size:
             raise error(f"index {whole} is out of range for size {size}", term=typed)
     return np.array([int(one) % size for one in given], dtype=int)
+
+
+def groups_of_labels(labels: Sequence) -> str:
+    """Advice where one label per row, or column, was given in place of groups: the lists that these stand for; "" where they are none.
+
+    >>> groups_of_labels(np.array([0, 0, 1, 1])), groups_of_labels([[0, 1], 2])
+    ('; one label each, these would be the groups [[0, 1], [2, 3]]', '')
+    """
+    found: dict[Any, list[int]] = {}
+    for k, label in enumerate(labels):
+        if not isinstance(label, str | Integral):
+            return ""
+        found.setdefault(plain(label), []).append(k)
+    if len(found) in (0, len(labels)):  # positions or names, each once
+        return ""
+    return f"; one label each, these would be the groups {quoted(list(found.values()), 80)}"
 
 
 # --------------------------------------------------------------------------------------------------------------

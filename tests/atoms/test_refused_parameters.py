@@ -15,6 +15,7 @@ from mtldsl.atoms.regularizers import (
     Ridge,
     TraceNorm,
 )
+from mtldsl.atoms.regularizers.group_norms import TreeNorm
 from mtldsl.atoms.sets import AtLeast, AtMost, ColumnsOnSimplex, EqualTo, NormBall
 from mtldsl.errors import ModelError
 from tests.loops import for_each
@@ -45,7 +46,9 @@ REFUSED = [
     (lambda: GroupNorm([[0.5]]), "group 0 holds 0.5; rows are names, or whole numbers"),
     (lambda: GroupNorm([[0], []]), "group 1 is empty"),
     (lambda: GroupNorm([]), "there are no groups"),
-    (lambda: GroupNorm([0, 1]), "group 0 is 0; write a list a group"),
+    (lambda: GroupNorm([0, 1]), "group 0 is 0; write a list per group"),
+    (lambda: GroupNorm(np.array([0, 0, 1, 1])), "group 0 is 0; write a list per group, such as [[0, 1], [2, 3]]; one label each, these would be the groups [[0, 1], [2, 3]]"),
+    (lambda: TreeNorm(rows=np.array([2, 5, 2])), "group 0 is 2; write a list per group", "these would be the groups [[0, 2], [1]]"),
     (lambda: GroupNorm("ab"), "groups is a list of lists"),
     (lambda: GroupNorm([[0]], weights=[1.0, 2.0]), "2 weights for 1 groups"),
     (lambda: GraphLaplacian([[1.0, 2.0], [2.0, 1.0]]), "L has the eigenvalue -1, so the term is not convex"),

@@ -95,9 +95,13 @@ def test_groups_of_a_slice_are_of_its_rows():
     [
         ([["age", "six"]], r"group_norm\(W\): no name 'six' among age, sex, bp, ldl; did you mean 'sex'\?"),
         ([["age", "red"]], r"'red' is a column$"),
-        (["age", "sex"], r"group 0 is 'age', not a list; write \[\['age', ...\], ...\], a list a group"),
+        (
+            ["a", "a", "b", "b"],
+            r"group 0 is 'a', not a list; .*one label each, these would be the groups \[\[0, 1\], \[2, 3\]\]",
+        ),
+        (["age", "sex"], r"group 0 is 'age', not a list; write \[\['age', ...\], ...\], a list per group"),
         ([["age", "sex"], ["age", 0]], "row 0 is twice in group 1"),
-        ({"a": 3}, "group 0 is 3; write a list a group"),
+        ({"a": 3}, "group 0 is 3; write a list per group"),
         ("age", "groups is a list of lists of rows"),
     ],
 )

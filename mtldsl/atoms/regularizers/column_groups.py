@@ -14,7 +14,7 @@ from mtldsl.atoms.matrix_function import Regularizer, register
 from mtldsl.atoms.prox.shrinkage import half_squared_k_support, shares_of_norms, shrinkage
 from mtldsl.atoms.regularizers.norm_base import WeightedNorm
 from mtldsl.errors import ModelError
-from mtldsl.utils.validation import as_list, as_whole, quoted
+from mtldsl.utils.validation import as_list, as_whole, groups_of_labels, plain, quoted
 
 __all__ = [
     "ColumnGroupNorm",
@@ -171,9 +171,9 @@ def checked_columns(columns, word: str) -> tuple[tuple[int, ...], ...] | None:
         group = as_list(given)
         if not group:
             raise ModelError(
-                f"group {g} is {quoted(given)}",
+                f"group {g} is {quoted(plain(given))}",
                 term=word,
-                write_instead="write a list of column positions, such as [0, 1]",
+                write_instead="write a list of column positions, such as [0, 1]" + groups_of_labels(listed),
             )
         for column in group:
             if as_whole(column) is None or column < 0:

@@ -13,7 +13,7 @@ from mtldsl.atoms.matrix_function import register
 from mtldsl.atoms.prox.shrinkage import shrinkage
 from mtldsl.atoms.regularizers.norm_base import Norm, WeightedNorm, checked_weights
 from mtldsl.errors import ModelError
-from mtldsl.utils.validation import as_list, as_whole, quoted
+from mtldsl.utils.validation import as_list, as_whole, groups_of_labels, plain, quoted
 
 __all__ = [
     "FrobeniusNorm",
@@ -52,8 +52,9 @@ def checked_family(groups, word: str, parameter: str) -> Groups:
         lines = as_list(group)
         if lines is None:
             raise ModelError(
-                f"{word}: group {g} is {quoted(group)}",
-                write_instead="write a list a group, such as [[0, 1], [0, 1, 2]]",
+                f"{word}: group {g} is {quoted(plain(group))}",
+                write_instead="write a list per group, such as [[0, 1], [0, 1, 2]]"
+                + groups_of_labels(listed),
             )
         if not lines:
             raise ModelError(f"{word}: group {g} is empty")
@@ -355,8 +356,8 @@ def _checked_groups(groups) -> tuple[tuple[int, ...], ...]:
         rows = as_list(group)
         if rows is None:
             raise ModelError(
-                f"group_norm: group {g} is {quoted(group)}",
-                write_instead="write a list a group, such as [[0, 1], [2, 3]]",
+                f"group_norm: group {g} is {quoted(plain(group))}",
+                write_instead="write a list per group, such as [[0, 1], [2, 3]]" + groups_of_labels(listed),
             )
         if not rows:
             raise ModelError(f"group_norm: group {g} is empty")
