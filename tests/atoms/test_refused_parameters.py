@@ -16,6 +16,7 @@ from mtldsl.atoms.regularizers import (
     TraceNorm,
     TreeNorm,
 )
+from mtldsl.atoms.regularizers.group_norms import TreeNorm
 from mtldsl.atoms.sets import AtLeast, AtMost, ColumnsOnSimplex, EqualTo, NormBall
 from mtldsl.errors import ModelError
 from tests.loops import for_each
