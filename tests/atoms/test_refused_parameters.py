@@ -14,7 +14,6 @@ from mtldsl.atoms.regularizers import (
     L21Norm,
     Ridge,
     TraceNorm,
-    TreeNorm,
 )
 from mtldsl.atoms.regularizers.group_norms import TreeNorm
 from mtldsl.atoms.sets import AtLeast, AtMost, ColumnsOnSimplex, EqualTo, NormBall

@@ -122,7 +122,7 @@ WRONG = {
     "not binary": ("a,y\n1,0\n1,2\n", {"binary": True}, ["binary=True", "label 2"]),
     "classes of two columns": ("a,y,z\n1,0,1\n", {"labels": 2, "one_vs_rest": True}, ["one_vs_rest", "one column"]),
     "weight 0": ("a,w,y\n1,0,1\n", {"sample_weights": "w"}, ["data.csv:2: the weight in column 'w' is 0", "> 0"]),
-    "a flag in words": ("a,y\n1,0\n", {"binary": "no"}, ["read_csv(path, binary='no'): write binary=True or binary=False"]),
+    "a flag in words": ("a,y\n1,0\n", {"binary": "no"}, ["read_csv(path, labels, binary='no'): write binary=True or binary=False"]),
     "another delimiter": ("a;y\n1;2\n", {}, ["delimiter=';'"]),
     "a long delimiter": ("a,y\n1,2\n", {"delimiter": "::"}, ["delimiter='::'", "one character"]),
     "names only": ("a,y\n", {}, ["at least one row"]),
