@@ -467,6 +467,9 @@ class CrossValidated(MultiTaskEstimator):
     def _take_each(self, solutions: list[Solution]) -> None:
         """Every task's weights from its own solution."""
         self.solutions_ = solutions
+        if not self._weights.flags.writeable:  # they are those of `solution_`, which its proof is of
+            self._weights = np.array(self._weights)
+            self.coef_ = self._weights[:, 0] if self._flat else self._weights.T
         for k, i in enumerate(self._learned):
             solution = solutions[i]
             self._weights[:, i] = solution.coef[:, k]

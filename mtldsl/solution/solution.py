@@ -135,6 +135,8 @@ _OF_PROOFS = frozenset(
 class Solution(Displayable):
     """A point of a problem with its certificate.
 
+    Weights and intercepts are read-only, for the proof is of them: `np.array(s.W)` is a copy to change.
+
     W            the weights (d, m) of the first loss's predictions: the sum where the model is typed on L + S; of a loss over a graph
                  of labels (d, S), the columns of U, then those of V
     blocks       every unknown by name, intercepts as "W.intercept"; also as attributes: solution.L, solution.S
@@ -224,6 +226,11 @@ class Solution(Displayable):
     trained_on: Tasks | None = field(default=None, repr=False)  # not saved
     unattained: UnattainedInfimum | None = field(default=None, repr=False)  # not saved
     cross_check: Any = field(default=None, repr=False)  # not saved
+
+    def __post_init__(self):
+        """Weights as views that cannot be written to: objective and proof are of these numbers. A solver keeps its own arrays."""
+        self.blocks = {name: _read_only(block) for name, block in self.blocks.items()}
+        self.coef, self.intercept = _read_only(self.coef), _read_only(self.intercept)
 
     # ------------------------------------------------------------------------ methods that stand in files of their own
 
@@ -344,6 +351,10 @@ class Solution(Displayable):
     def __getstate__(self) -> dict:
         """For copies and pickles: with all that waits to be computed, without the data."""
         return self.__dict__ | {f.name: getattr(self, f.name) for f in fields(self)} | {"trained_on": None}
+
+    def __setstate__(self, state: dict) -> None:
+        self.__dict__.update(state)
+        self.__post_init__()
 
     def __str__(self) -> str:
         status = self.status if self.verified else f"{self.status} (as saved, not verified)"
@@ -484,3 +495,12 @@ class Solution(Displayable):
         other losses.
         """
         return predictor_for(self, X).predict_proba(X)
+
+
+def _read_only(array: Any) -> Any:
+    """A view that cannot be written to; what is None or sparse stays as it is."""
+    if not isinstance(array, np.ndarray):
+        return array
+    view = array.view()
+    view.flags.writeable = False
+    return view

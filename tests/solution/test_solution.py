@@ -1,5 +1,7 @@
 """Predictions, scores and storage."""
 
+import copy
+import pickle
 from dataclasses import dataclass
 
 import numpy as np
@@ -308,3 +310,16 @@ def test_a_metric_with_parameters_that_cannot_be_saved_is_named(tmp_path):
     with pytest.raises(mtl.ModelError, match=r"save: <built-in function len> .*numbers, text"):
         solution.save(tmp_path / "priced")
     assert not (tmp_path / "priced.npz").exists()
+
+
+def test_weights_cannot_be_changed_under_their_proof():
+    tasks = shared()
+    W = mtl.Weights(tasks, intercept=True)
+    solution = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.ridge(W)).solve()
+    for kept in (solution, pickle.loads(pickle.dumps(solution)), copy.deepcopy(solution)):
+        for array in (kept.W, kept.coef, kept.intercept, kept["W"], kept.blocks["W.intercept"]):
+            with pytest.raises(ValueError, match="read-only"):
+                array[...] = 5.0
+    own = np.array(solution.W)
+    own[0, 0] = 5.0
+    assert solution.W[0, 0] != 5.0
