@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 from mtldsl.data.derived import with_fields
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError
-from mtldsl.estimators.base_estimator import MultiTaskEstimator
 from mtldsl.estimators.calibration import metric_of
 from mtldsl.estimators.label_tables import hold_targets, signs_of
 from mtldsl.estimators.positive_class import positives
@@ -178,7 +177,7 @@ def _last_step(estimator, X) -> tuple[Any, Any, Any]:
     if hasattr(estimator, "best_estimator_"):
         return _last_step(estimator.best_estimator_, X)
     if not isinstance(estimator, Pipeline):
-        if not isinstance(estimator, MultiTaskEstimator):
+        if not hasattr(estimator, "importances"):  # which estimators with a solution have
             raise ModelError(
                 "is neither an estimator with a solution, nor a pipeline that ends in one, nor a search over them that was fitted "
                 "with refit",

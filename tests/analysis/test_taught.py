@@ -125,7 +125,7 @@ def test_a_feature_of_a_large_unit_exempts_no_other():
 
 
 @for_each("size", [1e8, 1e10, 1e12, 1e15])
-def test_multipliers_that_cancel_prove_no_more_than_their_rounding_leaves(size):
+def test_multipliers_that_cancel_prove_what_rounding_leaves(size):
     """Two constraints that say the same have opposite multipliers, however large: 1 is left of them."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(10, 2)), rng.normal(size=(10, 1))

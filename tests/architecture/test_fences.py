@@ -30,7 +30,7 @@ DISTRIBUTED = re.compile(r"(from |[\"'])mtldsl\.distributed|\bDistributedTasks\b
 #: Base names that two engines, or the package and its reference, may share.
 SHARED_NAMES = {"__init__.py", "label_graph.py", "metrics.py", "solver.py"}
 
-#: A class is a thing: its name is no preposition, participle or adverb alone.
+#: Names of classes that are refused: prepositions, participles and adverbs alone.
 NO_NOUNS = set(
     [
         "About",

@@ -41,7 +41,7 @@ def _of_no_weights(proof, data):
 
 
 @for_each("shares", [(1.0, -0.5), (0.3, 0.2), (2.0, -2.0)])
-def test_a_block_that_a_map_names_twice_moves_predictions_by_the_sum(saved, tmp_path, shares):
+def test_a_block_named_twice_moves_predictions_by_the_sum(saved, tmp_path, shares):
     proof, data, optimum = saved
     forged = _of_no_weights(proof, data)
     entries = forged["losses"][0]["map"]["entries"]
@@ -53,7 +53,7 @@ def test_a_block_that_a_map_names_twice_moves_predictions_by_the_sum(saved, tmp_
 
 
 def test_a_product_below_float64_still_moves_predictions(saved, tmp_path):
-    """Weights as large as it takes fit the labels: at weights of zero the objective is no bound."""
+    """Weights as large as it takes fit the labels: the objective at weights of zero bounds nothing."""
     proof, (own,), optimum = saved
     small = DataArrays(own.inputs * 2.0**-600, own.targets, own.counts, own.shared)
     forged = _of_no_weights(proof, [small])
@@ -114,7 +114,7 @@ def test_fractions_are_rounded_to_the_side_that_is_asked():
             assert (Fraction(near) - number) * side >= 0 and (number != 0.5 or near == 0.5)
 
 
-def test_a_sum_of_products_that_leaves_float64_on_its_way_is_not_bounded():
+def test_a_sum_that_leaves_float64_on_its_way_has_no_bound():
     """1e308 + 1e308 - 1e308 - 1e308 is zero, and infinite in float64."""
     numbers = Interval.of(1e154 * np.array([[1.0], [1.0], [-1.0], [-1.0]]))
     for factor in (np.full((1, 4), 1e154), Interval.of(np.full((1, 4), 1e154))):
@@ -123,7 +123,7 @@ def test_a_sum_of_products_that_leaves_float64_on_its_way_is_not_bounded():
         assert found.low <= 0.0 <= found.high
 
 
-def test_a_norm_of_squares_beyond_float64_is_not_held_to_be_small():
+def test_a_norm_whose_squares_leave_float64_is_not_small():
     """The rest of the inner group is NaN, and nothing of it may count as used up."""
     tree = TreeFormula({"rows": [[0], [0, 1]], "weights": np.ones(2)}, (2, 2), False)
     Z = np.array([[1e160, 1e160], [0.0, 0.0]])

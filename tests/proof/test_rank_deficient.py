@@ -123,7 +123,7 @@ def test_an_optimum_of_zero_is_proven_of_wide_inputs(turn, loss):
 
 
 def test_what_a_scaled_direction_does_is_not_rounded():
-    """0.1 * 3 is no float64: in float64 an interval holds it, and fractions are it."""
+    """0.1 * 3 is between two numbers of float64: an interval holds it, and fractions are it."""
     numbers = np.array([3.0, -1.0, 0.1])
     products = [Fraction(number) * Fraction(0.1) for number in numbers.tolist()]
     multiples = balancing._exact_multiples(numbers, Fraction(0.1))

@@ -463,7 +463,7 @@ def _of_two(A: Interval, B: Interval) -> Interval:
 
 
 def _around(centre, slack) -> Interval:
-    """Anything where a sum of products left float64 on its way: its infinite centre is no bound from below."""
+    """Anything where a sum of products left float64 on its way: its infinite centre bounds nothing from below."""
     known = np.isfinite(centre)
     centre, slack = np.where(known, centre, 0.0), np.where(known, slack, np.inf)
     return Interval(down(centre - slack), up(centre + slack))
