@@ -372,14 +372,14 @@ def test_words_shows_what_is_learned_and_how_tasks_are_alike(run):
     listed = {each["name"]: each for each in json.loads(run("words", "--json")[1])}
     page = run("words", "--markdown")[1]
     for name in [*vocabulary.SIMILARITIES, "p_norm", *vocabulary.UNKNOWNS]:
-        assert name in everything and f"| `{name}(" in page and listed[name]["typed"].startswith(f"{name}(")
+        assert name in everything and f"`{name}`" in page and listed[name]["typed"].startswith(f"{name}(")
         code, out, _ = run("words", name)
         assert code == 0 and listed[name]["kind"] in out and name in out
     for name in vocabulary.UNKNOWNS:
         learned = "weights that are learned" if name == "KernelWeights" else "matrix that is learned"
         assert listed[name]["kind"] == json.loads(run("words", name, "--json")[1])["kind"] == learned
     assert "R = 1 1^T" in run("words", "union")[1] and "columns=None" in run("words", "union")[1]
-    assert "| `laplacian(L, gamma=1.0)` |" in page  # what all of them take is said once
+    assert listed["laplacian"]["typed"] == "laplacian(L, gamma=1.0)"  # what all of them take is said once
     assert "did you mean 'individual'?" in run("words", "indvidual")[2]
     assert "did you mean 'TaskPrecision'?" in run("words", "TaskPrecison")[2]
 
