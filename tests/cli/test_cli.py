@@ -379,7 +379,7 @@ def test_words_shows_what_is_learned_and_how_tasks_are_alike(run):
         learned = "weights that are learned" if name == "KernelWeights" else "matrix that is learned"
         assert listed[name]["kind"] == json.loads(run("words", name, "--json")[1])["kind"] == learned
     assert "R = 1 1^T" in run("words", "union")[1] and "columns=None" in run("words", "union")[1]
-    assert listed["laplacian"]["typed"].startswith("laplacian(L, gamma=1.0")  # what all of them take is said once
+    assert listed["laplacian"]["typed"].startswith("laplacian(L, gamma=1.0")
     assert "did you mean 'individual'?" in run("words", "indvidual")[2]
     assert "did you mean 'TaskPrecision'?" in run("words", "TaskPrecison")[2]
 
