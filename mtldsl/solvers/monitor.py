@@ -429,7 +429,7 @@ class Monitor:
         limit: Callable[[], float] | None = None,
     ) -> None:
         """From here on points are this solver's, and it runs until it stalls. `limit`: flops of a first slot (`routes.limit_of`)."""
-        stall_rule = slot.stall_rule(0.0 if slot.is_lone else solver.flops(self.form), limit, self.tol)
+        stall_rule = slot.stall_rule(0.0 if slot.is_lone else solver.flops(self.form), limit)
         if not (below_guesses and self.form.is_convex):
             self.look_at_guesses()
         self.solver, self.stopped, self.restart, self.stall_rule = solver.name, "", None, stall_rule

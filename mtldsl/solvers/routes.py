@@ -313,15 +313,15 @@ def schedule_for(form: NormalForm, solver: str, options: dict, first: str = "") 
 
 
 def limit_of(slot: Slot, form: NormalForm) -> Callable[[], float] | None:
-    """Return the flops of a first slot: the least that a route that waits is expected to take in all; None where no route waits."""
+    """Return the flops of a first slot: those that the route that waits is expected to take in all; None where no route waits."""
     if slot.is_lone:
         return None
 
     @cache
     def limit() -> float:
         with np.errstate(all="warn"):  # a step that overflows in the running route is an error there
-            names = [name for name in slot.waiting() if name != LAST]
-            return min((get_solver(name).expected_flops(form) for name in names), default=inf)
+            name = slot.next()
+        return get_solver(name).expected_flops(form) if name and name != LAST else inf
 
     return limit
 

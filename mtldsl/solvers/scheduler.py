@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from mtldsl.certificates.certificate import Certificate
 from mtldsl.solvers.solver import Point
@@ -19,8 +19,6 @@ class SchedulerSettings:
 
     patience        : flops without progress that end a first slot, some 50 ms; of 20 to 200 ms none is better on the corpus
     iterations      : and no fewer than so many of the route's own iterations, however dear they are
-    min_slot        : flops of a first slot, at least, some 10 ms; then it ends where the next route is expected to be done
-    overtime        : work of a first slot over what the next route is expected to take, from which on that route takes over
     growth          : times the patience, from one slot of a route to its next
     slots           : of a route, at most; in the last it has `lone_iterations`
     progress        : share to which the gap must fall for that to be progress: what converges like 1 / work halves it as work doubles
@@ -29,8 +27,6 @@ class SchedulerSettings:
     """
 
     patience: float = 5e7
-    min_slot: float = 1e7
-    overtime: float = 2.0
     iterations: float = 100
     growth: float = 4.0
     slots: int = 4
@@ -45,9 +41,7 @@ SETTINGS = SchedulerSettings()
 @dataclass
 class StallRule:
     """A route has stalled where its distance from a proof has not fallen to `share` in as much work again as it took until then, and
-    `patience` more; or where a route that waits is expected to take `limit()`: half of what this one has done, and less than what it is expected to need.
-
-    What it needs is extrapolated to the distance `tol`. `limit` is asked once the work is more than `SETTINGS.min_slot`.
+    `patience` more; or where it has done as much work as `limit()` tells, which is asked once that is more than `SETTINGS.patience`.
 
     The distance is the gap between this run's best point (the lowest of those that miss the constraints least) and its best bound: a
     route that starts beside another's better points is not judged by them. Work is counted, in flops or iterations, and never timed: the
@@ -58,13 +52,11 @@ class StallRule:
     share: float
     counts_flops: bool = True
     limit: Callable[[], float] | None = None
-    tol: float = 0.0
     at: float = 0.0
     reached: float = math.inf
     objective: float = math.inf
     violation: float = math.inf
     bound: float = -math.inf
-    seen: list[tuple[float, float]] = field(default_factory=list)
 
     def is_stalled(self, work: float, seen: Certificate) -> bool:
         """Judge the run after a look at its point, at which it has done so much work."""
@@ -79,23 +71,8 @@ class StallRule:
         distance = max(own.distance, self.violation)
         if distance < self.share * self.reached:
             self.at, self.reached = work, distance
-        self.seen.append((work, distance))
-        is_long = False
-        if self.limit is not None and work > SETTINGS.min_slot:
-            limit = self.limit()
-            is_long = SETTINGS.overtime * limit < work and limit < self._remaining_work()
+        is_long = self.limit is not None and work > SETTINGS.patience and work > self.limit()
         return is_long or work > 2.0 * self.at + self.patience
-
-    def _remaining_work(self) -> float:
-        """Return the work to come, at the rate at which the distance fell since the look before, or in the last half."""
-        work, distance = self.seen[-1]
-        half = next((pair for pair in reversed(self.seen) if 2.0 * pair[0] <= work), self.seen[0])
-        return min(
-            (work - before) * math.log(max(distance / self.tol, 1.0)) / math.log(was / distance)
-            if 0.0 < distance < was < math.inf
-            else math.inf
-            for before, was in (half, *self.seen[-2:-1])
-        )
 
 
 @dataclass
@@ -105,23 +82,21 @@ class Slot:
     number  : 0 for its first slot
     point   : where its last one ended
     is_lone : no other route waits for its end, or it is the last one of its route
-    waiting : the names of the routes that wait for their first slot, asked when they are needed
+    next    : the name of the route that waits, asked when it is needed; "" where none does
     """
 
     route: str
     number: int = 0
     point: Point | None = None
     is_lone: bool = False
-    waiting: Callable[[], list[str]] = list
+    next: Callable[[], str] = str
 
-    def stall_rule(
-        self, flops: float, limit: Callable[[], float] | None = None, tol: float = 0.0
-    ) -> StallRule:
+    def stall_rule(self, flops: float, limit: Callable[[], float] | None = None) -> StallRule:
         """Return the rule that ends the slot of a route whose iterations take so many flops; `limit` is for first slots."""
         if self.is_lone:
             return StallRule(SETTINGS.lone_iterations, SETTINGS.lone_progress, counts_flops=False)
         patience = max(SETTINGS.patience, SETTINGS.iterations * flops) * SETTINGS.growth**self.number
-        return StallRule(patience, SETTINGS.progress, limit=limit if self.number == 0 else None, tol=tol)
+        return StallRule(patience, SETTINGS.progress, limit=limit if self.number == 0 else None)
 
 
 class RoundRobin:
@@ -162,7 +137,7 @@ class RoundRobin:
         first_slots = [slot for slot in self._waiting if slot.number == 1]
         if name is not None and not (name == self._last and first_slots):
             self._fresh.popleft()
-            return Slot(name, is_lone=not self._are_resumed, waiting=self._all_fresh)
+            return Slot(name, is_lone=not self._are_resumed, next=lambda: self._peek() or "")
         if not self._waiting:
             return None
         slot = self._waiting.popleft()
@@ -177,10 +152,6 @@ class RoundRobin:
         if not self._fresh:
             self._fresh.extend([name] if (name := next(self._coming, None)) is not None else [])
         return self._fresh[0] if self._fresh else None
-
-    def _all_fresh(self) -> list[str]:
-        self._fresh.extend(self._coming)
-        return list(self._fresh)
 
     def again(self, slot: Slot) -> None:
         """The same route goes on at once."""
