@@ -184,7 +184,7 @@ def _number(value: float, few: bool) -> str:
     return f"{value:.4f}" if few else f"{value:.4g}"
 
 
-#: What a solution tells beside its weights, one file each: plain values, empty where a model has nothing of the kind. How they are
+#: Records of a solution beside its weights, one file each: plain values, empty where a model has nothing of the kind. How they are
 #: shown stands in `mtldsl.cli.run_report.LEARNED_SECTIONS`.
 LEARNED_RECORDS: dict[str, Callable[[Problem, Solution], dict | list | None]] = {
     "learned": describe_learned,

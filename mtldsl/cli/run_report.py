@@ -137,7 +137,7 @@ def _score(value: float, accuracy: bool) -> str:
 # --------------------------------------------------------------------------------------------------------------
 # The report of a run for a terminal or a text file: one section after another, made with rich.
 
-#: What a solution tells beside its weights (`mtldsl.cli.record.LEARNED_RECORDS`), in the order in which a report shows it.
+#: Records of a solution beside its weights (`mtldsl.cli.record.LEARNED_RECORDS`), in the order in which a report shows it.
 LEARNED_SECTIONS: dict[str, Callable[[Any], RenderableType]] = {
     "calibration": calibration,
     "learned": learned_matrices,

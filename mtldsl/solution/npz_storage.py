@@ -196,7 +196,7 @@ def _stationarity(facts: dict, arrays) -> Stationarity:
 
 
 #: Fields that JSON alone cannot hold; every other is plain.
-_KEPT: tuple[StoredField, ...] = (
+_STORED_FIELDS: tuple[StoredField, ...] = (
     ArrayField("coef", required=True),
     ArrayField("intercept"),
     ArrayField("thresholds"),
@@ -216,7 +216,7 @@ def write_fields(path, fields: dict[str, Any]) -> Path:
     path = npz_path(as_path(path, "path of a solution"))
     plain = dict(fields)
     arrays = {f"block:{name}": array for name, array in plain.pop("blocks").items()}
-    for kept in _KEPT:
+    for kept in _STORED_FIELDS:
         kept.put(plain.pop(kept.name), plain, arrays)
     arrays["json"] = np.array(json.dumps({"format": _FORMAT, **plain}, default=_to_plain))
     with atomic_file(path) as file:
@@ -277,7 +277,7 @@ def _restore(plain: dict, arrays: dict[str, np.ndarray]) -> None:
     plain["blocks"] = {
         name.removeprefix("block:"): a for name, a in arrays.items() if name.startswith("block:")
     }
-    for kept in _KEPT:
+    for kept in _STORED_FIELDS:
         plain[kept.name] = kept.take(plain, arrays)
     plain["description"] = plain["description"] or NOTHING_KNOWN  # of older versions
     for name in ("task_names", "feature_names"):

@@ -121,11 +121,10 @@ def _imported(module: str) -> Solver:
 
 @cache
 def _single_method(solver: Solver, name: str) -> Solver:
-    if isinstance(solver, MethodSolver):
-        for method in solver.methods:
-            if method.name == name:
-                return single_method(solver, method)
-    known = ", ".join(repr(f"{solver.name}.{one.name}") for one in getattr(solver, "methods", ()))
+    methods = {one.name: one for one in solver.methods} if isinstance(solver, MethodSolver) else {}
+    if isinstance(solver, MethodSolver) and name in methods:
+        return single_method(solver, methods[name])
+    known = ", ".join(repr(f"{solver.name}.{one}") for one in methods)
     raise SolverError(
         f"{solver.name} has no such method",
         term=f"solver={f'{solver.name}.{name}'!r}",

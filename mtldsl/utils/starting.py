@@ -22,7 +22,7 @@ VERSION = "0.2.0"
 # Ctrl-C while the command imports: that takes a second, and a traceback from among modules of others says nothing.
 
 #: Exit code of what Ctrl-C has ended.
-_INTERRUPTED = 130
+_INTERRUPTED_EXIT_CODE = 130
 
 
 def _is_command(words: list[str]) -> bool:
@@ -39,7 +39,7 @@ def _is_command(words: list[str]) -> bool:
 def _leave(number: int, frame) -> None:
     with suppress(OSError):  # standard error may be closed
         os.write(2, b"mtldsl: interrupted while it started\n")
-    os._exit(_INTERRUPTED)  # modules are half imported: no code of theirs may run
+    os._exit(_INTERRUPTED_EXIT_CODE)  # modules are half imported: no code of theirs may run
 
 
 def leave_quietly() -> None:
