@@ -3,7 +3,6 @@
 python -m tests.architecture.test_fences    # writes offenders.json anew, where it has become shorter
 """
 
-import ast
 import json
 import re
 from collections import Counter
@@ -55,8 +54,10 @@ def files() -> dict[str, str]:
 
 def classes() -> Counter[str]:
     """Count the classes of each name, an underscore before it aside."""
-    found = (node for text in files().values() for node in ast.walk(ast.parse(text)))
-    return Counter(node.name.lstrip("_") for node in found if isinstance(node, ast.ClassDef))
+    found = (
+        name for text in files().values() for name in re.findall(r"^ *class (\w+)[(:]", text, re.MULTILINE)
+    )
+    return Counter(name.lstrip("_") for name in found)
 
 
 def openings(path: str, text: str) -> int:
