@@ -1,4 +1,4 @@
-"""The unit in which strengths are told: lambda_max of `loss + lam * norm` (1 / lambda_max of `norm + C * loss`), computed here.
+"""The unit in which strengths are stated: lambda_max of `loss + lam * norm` (1 / lambda_max of `norm + C * loss`), computed here.
 
 The package's own `lambda_max` is not asked, so that a problem stays the same problem when that function learns something. For losses with
 a kink at zero, and for structured hinges, one subgradient stands for all: the unit is then an upper bound of lambda_max, near it.
@@ -10,22 +10,21 @@ from itertools import pairwise
 
 import numpy as np
 
-__all__ = ["BALLS", "QUANTILE", "chain", "huber_delta", "near_solution", "radius", "unit"]
+__all__ = ["BALLS", "QUADRATIC", "QUANTILE", "chain", "huber_delta", "near_solution", "radius", "unit"]
 
+QUADRATIC = ("ridge", "mean", "laplacian", "squared_trace", "half_squared_group")
 QUANTILE = 0.3
 BALLS = ("l1_ball", "l21_ball", "trace_ball", "frobenius_ball")
 
 
 def unit(model, tasks, groups) -> float:
-    """What one unit of strength is for this model on these tasks."""
-    from .models import QUADRATIC
-
+    """One unit of strength for this model on these tasks."""
     word = model.penalties[0][0]
     if word in QUADRATIC:
         size = _squares(tasks)
         per_row, per_column = size / tasks.n_samples, size / tasks.n_features / tasks.n_tasks
         return 1.0 / per_row if model.by_loss else per_column * (0.25 if model.loss == "logistic" else 1.0)
-    largest = dual_norm(word, tasks.adjoint(slopes(model, tasks)), groups)
+    largest = dual_norm(word, tasks.adjoint(slopes(model.loss, model.intercept, tasks)), groups)
     largest = largest if largest > 0 else 1.0
     return 1.0 / largest if model.by_loss else largest
 
@@ -42,12 +41,10 @@ def _squares(tasks) -> float:
     return sum(of(X) for X in tasks.inputs)
 
 
-def slopes(model, tasks) -> np.ndarray:
+def slopes(loss: str, intercept: bool, tasks) -> np.ndarray:
     """(N,) minus a subgradient of the loss at W = 0, the intercepts at about their best."""
     ends = tasks.offsets
-    return np.concatenate(
-        [_slope(model.loss, tasks.targets[a:b], model.intercept, tasks) for a, b in pairwise(ends)]
-    )
+    return np.concatenate([_slope(loss, tasks.targets[a:b], intercept, tasks) for a, b in pairwise(ends)])
 
 
 def _slope(loss: str, y: np.ndarray, intercept: bool, tasks) -> np.ndarray:

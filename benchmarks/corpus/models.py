@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from . import critical
+from . import critical, papers
 
 __all__ = ["Model", "ModelSource", "Numbers", "groups_of", "numbers_of", "state"]
 
@@ -29,7 +29,6 @@ TARGETS = {
 }
 
 #: penalties that are quadratic, so that no strength makes the weights zero: their unit is the size of the data
-QUADRATIC = ("ridge", "mean", "laplacian", "squared_trace", "half_squared_group")
 
 
 @dataclass(frozen=True)
@@ -100,8 +99,6 @@ def groups_of(d: int) -> list[list[int]]:
 def numbers_of(model: Model, tasks, strength: float) -> Numbers:
     """The numbers at a strength (a share or a multiple of the unit that `critical` finds)."""
     if model.paper:
-        from . import papers
-
         return Numbers(
             parameters=tuple(papers.parameters(model.paper, tasks, strength, model.intercept).items())
         )

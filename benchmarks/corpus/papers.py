@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from .critical import dual_norm, slopes
-from .models import Model
 
 __all__ = ["MODELS", "NOT_CONVEX", "parameters"]
 
@@ -37,7 +36,7 @@ def parameters(name: str, tasks, strength: float, intercept: bool) -> dict[str, 
     per_row, per_column = size / tasks.n_samples, size / tasks.n_features / tasks.n_tasks
 
     def share(*words: str):
-        G = tasks.adjoint(slopes(Model(MODELS[name][0], intercept=intercept), tasks))
+        G = tasks.adjoint(slopes(MODELS[name][0], intercept, tasks))
         return [strength * dual_norm(word, G, None) for word in words]
 
     if name in _NORMS:

@@ -6,39 +6,39 @@ import numpy as np
 import scipy.sparse as sp
 
 from .critical import QUANTILE
-from .peers import Peer, Told
+from .peer import Peer, PeerProblem
 
 __all__ = ["conic", "peers"]
 
 _MOST = 3e6  # scalars of data that a linear or conic program is made of
 
 
-def peers(told: Told) -> dict[str, Peer]:
+def peers(problem: PeerProblem) -> dict[str, Peer]:
     """Linear programs, task after task: a loss of two slopes beside an l1 norm."""
     slopes = {"hinge": (0.0, 1.0), "absolute": (1.0, 1.0), "quantile": (1 - QUANTILE, QUANTILE)}
-    if told.loss not in slopes or not told.penalized_by("l1"):
+    if problem.loss not in slopes or not problem.penalized_by("l1"):
         return {}
-    if not told.sparse and told.tasks.n_samples * told.d > _MOST:
+    if not problem.sparse and problem.tasks.n_samples * problem.d > _MOST:
         return {}
-    above, below = slopes[told.loss]
-    lam = told.lam["l1"]
+    above, below = slopes[problem.loss]
+    lam = problem.lam["l1"]
     programs: list = []
 
     def prepare():
         programs.clear()
-        for X, y in told.each():
-            programs.append(_program(X, y, lam, told.b, told.loss == "hinge", above, below))
+        for X, y in problem.each():
+            programs.append(_program(X, y, lam, problem.b, problem.loss == "hinge", above, below))
 
     def of(method):
         def fit(rung, goal):
             from scipy.optimize import linprog
 
-            W, b = np.zeros((told.d, told.m)), np.zeros(told.m)
+            W, b = np.zeros((problem.d, problem.m)), np.zeros(problem.m)
             for i, (c, A, target, bounds) in enumerate(programs):
                 options = {"primal_feasibility_tolerance": rung, "dual_feasibility_tolerance": rung}
                 found = linprog(c, A_eq=A, b_eq=target, bounds=bounds, method=method, options=options).x
-                W[:, i] = found[: told.d] - found[told.d : 2 * told.d]
-                b[i] = found[2 * told.d] if told.b else 0.0
+                W[:, i] = found[: problem.d] - found[problem.d : 2 * problem.d]
+                b[i] = found[2 * problem.d] if problem.b else 0.0
             return W, b
 
         return Peer("scipy", (1e-4, 1e-7, 1e-9), fit, prepare)

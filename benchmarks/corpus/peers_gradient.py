@@ -9,59 +9,59 @@ import numpy as np
 
 from .critical import huber_delta
 from .models import groups_of
-from .peers import Peer, Told
+from .peer import Peer, PeerProblem
 
 __all__ = ["peers"]
 
 
-def peers(told: Told) -> dict[str, Peer]:
+def peers(problem: PeerProblem) -> dict[str, Peer]:
     losses = {
         "squared": _squares, "sum_of_squares": _squares, "logistic": _logistic, "squared_hinge": _squared_hinge, "huber": _huber,
     }  # fmt: skip
-    penalties = [word for word, _ in told.model.penalties]
+    penalties = [word for word, _ in problem.model.penalties]
     if (
-        told.loss not in losses
+        problem.loss not in losses
         or not set(penalties) <= set(_PROXES) | {"ridge"}
         or len(set(penalties) - {"ridge"}) > 1
     ):
         return {}
-    loss = losses[told.loss]
+    loss = losses[problem.loss]
     held: dict = {}
 
     def prepare():
-        held["parts"] = list(told.each())
-        if told.shared:
-            held["whole"] = told.together()
-        held["scale"] = told.C * (2 if told.loss == "sum_of_squares" else 1)
+        held["parts"] = list(problem.each())
+        if problem.shared:
+            held["whole"] = problem.together()
+        held["scale"] = problem.C * (2 if problem.loss == "sum_of_squares" else 1)
 
     def fit(rung, goal):
-        return _accelerated(told, held, loss, goal)
+        return _accelerated(problem, held, loss, goal)
 
     return {"fista": Peer("numpy", (0.0,), fit, prepare, aims=True)}
 
 
-def _accelerated(told: Told, held: dict, loss, goal):
+def _accelerated(problem: PeerProblem, held: dict, loss, goal):
     """The point whose objective is at most `goal` (in the units of the model as typed)."""
-    product, adjoint, y, largest = _operators(told, held)
-    delta = huber_delta(told.tasks)
-    word = next((w for w in told.lam if w != "ridge"), None)
-    lam, ridge = told.lam.get(word, 0.0), told.lam.get("ridge", 0.0)
+    product, adjoint, y, largest = _operators(problem, held)
+    delta = huber_delta(problem.tasks)
+    word = next((w for w in problem.lam if w != "ridge"), None)
+    lam, ridge = problem.lam.get(word, 0.0), problem.lam.get("ridge", 0.0)
     penalty, prox = _PROXES[word] if word else (lambda W, groups: 0.0, lambda W, t, groups: W)
-    groups = groups_of(told.d)
+    groups = groups_of(problem.d)
     step = 1.0 / (largest * loss(np.zeros(1), np.ones(1), delta)[2] + ridge)
-    x = np.zeros((told.d + told.b, told.m))
+    x = np.zeros((problem.d + problem.b, problem.m))
     z, t, before = x, 1.0, np.inf
     target = np.inf if goal is None else goal / held["scale"]
     while True:
         value, slope, _ = loss(product(z), y, delta)
         gradient = adjoint(slope)
-        gradient[: told.d] += ridge * z[: told.d]
+        gradient[: problem.d] += ridge * z[: problem.d]
         new = z - step * gradient
-        new[: told.d] = prox(new[: told.d], step * lam, groups)
-        W = new[: told.d]
+        new[: problem.d] = prox(new[: problem.d], step * lam, groups)
+        W = new[: problem.d]
         objective = loss(product(new), y, delta)[0] + lam * penalty(W, groups) + 0.5 * ridge * np.vdot(W, W)
         if objective <= target or goal is None:
-            return W, new[told.d :].ravel() if told.b else None
+            return W, new[problem.d :].ravel() if problem.b else None
         if objective > before:
             z, t = x, 1.0
             before = np.inf
@@ -71,25 +71,25 @@ def _accelerated(told: Told, held: dict, loss, goal):
         x, t, before = new, t_new, objective
 
 
-def _operators(told: Told, held: dict):
+def _operators(problem: PeerProblem, held: dict):
     """(product, adjoint, targets, largest eigenvalue of X'X), a last row of the unknowns being the intercepts."""
-    if told.shared:
+    if problem.shared:
         X, Y = held["whole"]
 
         def product(Z):
-            return X @ Z[: told.d] + (Z[told.d :] if told.b else 0.0)
+            return X @ Z[: problem.d] + (Z[problem.d :] if problem.b else 0.0)
 
         def adjoint(U):
             top = X.T @ U
-            return np.vstack([top, U.sum(axis=0)]) if told.b else np.asarray(top)
+            return np.vstack([top, U.sum(axis=0)]) if problem.b else np.asarray(top)
     else:
         Y = np.concatenate([y for _, y in held["parts"]])
-        ends = told.tasks.offsets
+        ends = problem.tasks.offsets
 
         def product(Z):
             return np.concatenate(
                 [
-                    X @ Z[: told.d, i] + (Z[told.d, i] if told.b else 0.0)
+                    X @ Z[: problem.d, i] + (Z[problem.d, i] if problem.b else 0.0)
                     for i, (X, _) in enumerate(held["parts"])
                 ]
             )
@@ -97,9 +97,9 @@ def _operators(told: Told, held: dict):
         def adjoint(u):
             columns = [X.T @ u[ends[i] : ends[i + 1]] for i, (X, _) in enumerate(held["parts"])]
             G = np.column_stack(columns)
-            return np.vstack([G, np.add.reduceat(u, ends[:-1])]) if told.b else G
+            return np.vstack([G, np.add.reduceat(u, ends[:-1])]) if problem.b else G
 
-    v = np.random.default_rng(0).normal(size=(told.d + told.b, told.m))
+    v = np.random.default_rng(0).normal(size=(problem.d + problem.b, problem.m))
     v /= np.linalg.norm(v, axis=0)
     for _ in range(40):
         w = adjoint(product(v))

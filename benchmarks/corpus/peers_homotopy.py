@@ -5,49 +5,49 @@ from __future__ import annotations
 import numpy as np
 
 from .models import groups_of
-from .peers import Peer, Told, _version, all_at_once, column_by_column
+from .peer import Peer, PeerProblem, all_at_once, column_by_column, installed_version
 
 __all__ = ["peers"]
 
 _RUNGS = (1e-2, 1e-3, 1e-4, 1e-6, 1e-8, 1e-10)
 
 
-def peers(told: Told) -> dict[str, Peer]:
+def peers(problem: PeerProblem) -> dict[str, Peer]:
     found = {}
     for package, part in (("celer", _celer), ("skglm", _skglm)):
-        if _version(package):
-            for name, (prepare, fit) in part(told).items():
+        if installed_version(package):
+            for name, (prepare, fit) in part(problem).items():
                 found[name] = Peer(package, _RUNGS, fit, prepare)
     return found
 
 
-def _celer(told: Told) -> dict:
+def _celer(problem: PeerProblem) -> dict:
     import celer
 
-    b, lam = told.b, told.lam
+    b, lam = problem.b, problem.lam
     options = {"fit_intercept": b, "max_iter": 1000, "max_epochs": 100_000}
 
     def each(kind, **numbers):
         def make(n, tol):
             return kind(tol=tol, **options, **{k: v(n) if callable(v) else v for k, v in numbers.items()})
 
-        return column_by_column(told, make)
+        return column_by_column(problem, make)
 
-    if told.squares and told.penalized_by("l1"):
+    if problem.squares and problem.penalized_by("l1"):
         return {"celer": each(celer.Lasso, alpha=lambda n: lam["l1"] / n)}
-    if told.squares and told.penalized_by("l1", "ridge"):
+    if problem.squares and problem.penalized_by("l1", "ridge"):
         both = lam["l1"] + lam["ridge"]
         return {"celer": each(celer.ElasticNet, alpha=lambda n: both / n, l1_ratio=lam["l1"] / both)}
-    if told.squares and told.penalized_by("group") and told.m == 1:
-        sizes = [len(group) for group in groups_of(told.d)]
+    if problem.squares and problem.penalized_by("group") and problem.m == 1:
+        sizes = [len(group) for group in groups_of(problem.d)]
         return {
             "celer": each(
                 celer.GroupLasso, alpha=lambda n: lam["group"] / n, groups=sizes, weights=np.ones(len(sizes))
             )
         }
-    if told.squares and told.penalized_by("l21") and told.shared and not told.sparse:
-        return {"celer": all_at_once(told, lambda n, tol: _MultiTask(lam["l21"] / n, tol, b))}
-    if told.loss == "logistic" and told.penalized_by("l1") and not b:
+    if problem.squares and problem.penalized_by("l21") and problem.shared and not problem.sparse:
+        return {"celer": all_at_once(problem, lambda n, tol: _MultiTask(lam["l21"] / n, tol, b))}
+    if problem.loss == "logistic" and problem.penalized_by("l1") and not b:
         return {"celer": each(celer.LogisticRegression, C=1 / lam["l1"])}
     return {}
 
@@ -71,25 +71,25 @@ class _MultiTask:
         return self
 
 
-def _skglm(told: Told) -> dict:
+def _skglm(problem: PeerProblem) -> dict:
     import skglm
 
-    b, lam = told.b, told.lam
+    b, lam = problem.b, problem.lam
 
     def each(kind, **numbers):
         def make(n, tol):
             filled = {k: v(n) if callable(v) else v for k, v in numbers.items()}
             return kind(tol=tol, fit_intercept=b, max_iter=1000, max_epochs=100_000, **filled)
 
-        return column_by_column(told, make)
+        return column_by_column(problem, make)
 
-    if told.squares and told.penalized_by("l1"):
+    if problem.squares and problem.penalized_by("l1"):
         return {"skglm": each(skglm.Lasso, alpha=lambda n: lam["l1"] / n)}
-    if told.squares and told.penalized_by("l1", "ridge"):
+    if problem.squares and problem.penalized_by("l1", "ridge"):
         both = lam["l1"] + lam["ridge"]
         return {"skglm": each(skglm.ElasticNet, alpha=lambda n: both / n, l1_ratio=lam["l1"] / both)}
-    if told.squares and told.penalized_by("group") and told.m == 1:
-        groups = groups_of(told.d)
+    if problem.squares and problem.penalized_by("group") and problem.m == 1:
+        groups = groups_of(problem.d)
         return {
             "skglm": each(
                 skglm.GroupLasso,
@@ -98,16 +98,16 @@ def _skglm(told: Told) -> dict:
                 weights=np.ones(len(groups)),
             )
         }
-    if told.squares and told.penalized_by("l21") and told.shared and not told.sparse:
+    if problem.squares and problem.penalized_by("l21") and problem.shared and not problem.sparse:
 
         def make(n, tol):
             return skglm.MultiTaskLasso(
                 alpha=lam["l21"] / n, tol=tol, fit_intercept=b, max_iter=1000, max_epochs=100_000
             )
 
-        return {"skglm": all_at_once(told, make)}
-    if told.loss == "logistic" and told.penalized_by("l1"):
+        return {"skglm": all_at_once(problem, make)}
+    if problem.loss == "logistic" and problem.penalized_by("l1"):
         return {"skglm": each(skglm.SparseLogisticRegression, alpha=lambda n: lam["l1"] / n)}
-    if told.loss == "hinge" and told.penalized_by("ridge") and not b:
+    if problem.loss == "hinge" and problem.penalized_by("ridge") and not b:
         return {"skglm": each(skglm.LinearSVC, C=1 / lam["ridge"])}
     return {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .peers import Peer, Told, all_at_once, column_by_column
+from .peer import Peer, PeerProblem, all_at_once, column_by_column
 
 __all__ = ["peers"]
 
@@ -16,60 +16,62 @@ def _peer(rungs, pair) -> Peer:
     return Peer("scikit-learn", rungs, fit, prepare)
 
 
-def peers(told: Told) -> dict[str, Peer]:
+def peers(problem: PeerProblem) -> dict[str, Peer]:
     found = {}
     for part in (_squares, _logistic, _margins, _counts):
-        found.update(part(told))
+        found.update(part(problem))
     return found
 
 
-def _squares(told: Told) -> dict[str, Peer]:
+def _squares(problem: PeerProblem) -> dict[str, Peer]:
     from sklearn.linear_model import ElasticNet, Lasso, MultiTaskLasso, Ridge
 
-    if not told.squares:
+    if not problem.squares:
         return {}
-    b, lam = told.b, told.lam
-    if told.penalized_by("ridge"):
-        way = all_at_once if told.shared else column_by_column
+    b, lam = problem.b, problem.lam
+    if problem.penalized_by("ridge"):
+        way = all_at_once if problem.shared else column_by_column
         found = {}
-        if not told.sparse or not b:
-            solver = "sparse_cg" if told.sparse else "cholesky"
+        if not problem.sparse or not b:
+            solver = "sparse_cg" if problem.sparse else "cholesky"
             found[f"sklearn-{solver}"] = _peer(
-                _FINE if told.sparse else (1e-6,),
-                way(told, lambda n, tol: Ridge(lam["ridge"], fit_intercept=b, solver=solver, tol=tol), "C"),
+                _FINE if problem.sparse else (1e-6,),
+                way(
+                    problem, lambda n, tol: Ridge(lam["ridge"], fit_intercept=b, solver=solver, tol=tol), "C"
+                ),
             )
         found["sklearn-auto"] = _peer(
-            _FINE, way(told, lambda n, tol: Ridge(lam["ridge"], fit_intercept=b, tol=tol), "C")
+            _FINE, way(problem, lambda n, tol: Ridge(lam["ridge"], fit_intercept=b, tol=tol), "C")
         )
         return found
-    if told.penalized_by("l1"):
+    if problem.penalized_by("l1"):
         return {
             "sklearn-lasso": _peer(
                 _GAPS,
                 column_by_column(
-                    told, lambda n, tol: Lasso(lam["l1"] / n, fit_intercept=b, tol=tol, max_iter=_NEVER)
+                    problem, lambda n, tol: Lasso(lam["l1"] / n, fit_intercept=b, tol=tol, max_iter=_NEVER)
                 ),
             )
         }
-    if told.penalized_by("l1", "ridge"):
+    if problem.penalized_by("l1", "ridge"):
         both = lam["l1"] + lam["ridge"]
         return {
             "sklearn-elastic_net": _peer(
                 _GAPS,
                 column_by_column(
-                    told,
+                    problem,
                     lambda n, tol: ElasticNet(
                         both / n, l1_ratio=lam["l1"] / both, fit_intercept=b, tol=tol, max_iter=_NEVER
                     ),
                 ),
             )
         }
-    if told.penalized_by("l21") and told.shared and not told.sparse:
+    if problem.penalized_by("l21") and problem.shared and not problem.sparse:
         return {
             "sklearn-multi_task_lasso": _peer(
                 _GAPS,
                 all_at_once(
-                    told,
+                    problem,
                     lambda n, tol: MultiTaskLasso(lam["l21"] / n, fit_intercept=b, tol=tol, max_iter=_NEVER),
                 ),
             )
@@ -77,31 +79,31 @@ def _squares(told: Told) -> dict[str, Peer]:
     return {}
 
 
-def _logistic(told: Told) -> dict[str, Peer]:
+def _logistic(problem: PeerProblem) -> dict[str, Peer]:
     from sklearn.linear_model import LogisticRegression
 
-    if told.loss != "logistic":
+    if problem.loss != "logistic":
         return {}
     ladder = (1e-1, 1e-2, 1e-3, 1e-4, 1e-6, 1e-8)
 
     def of(C, solver, **options):
         def make(n, tol):
             return LogisticRegression(
-                C=C, solver=solver, tol=tol, fit_intercept=told.b, max_iter=100_000, **options
+                C=C, solver=solver, tol=tol, fit_intercept=problem.b, max_iter=100_000, **options
             )
 
-        return _peer(ladder, column_by_column(told, make, "C"))
+        return _peer(ladder, column_by_column(problem, make, "C"))
 
-    if told.penalized_by("ridge"):
-        C = 1 / told.lam["ridge"]
+    if problem.penalized_by("ridge"):
+        C = 1 / problem.lam["ridge"]
         found = {"sklearn-lbfgs": of(C, "lbfgs")}
-        if not told.sparse and told.d <= 3000:
+        if not problem.sparse and problem.d <= 3000:
             found["sklearn-newton"] = of(C, "newton-cholesky")
-        if not told.b:  # LIBLINEAR penalizes the intercept
+        if not problem.b:  # LIBLINEAR penalizes the intercept
             found["liblinear"] = of(C, "liblinear")
         return found
-    if told.penalized_by("l1") and not told.b:
-        return {"liblinear": of(1 / told.lam["l1"], "liblinear", **_l1())}
+    if problem.penalized_by("l1") and not problem.b:
+        return {"liblinear": of(1 / problem.lam["l1"], "liblinear", **_l1())}
     return {}
 
 
@@ -115,12 +117,12 @@ def _l1() -> dict:
     return {"penalty": "l1"} if old else {"l1_ratio": 1.0}
 
 
-def _margins(told: Told) -> dict[str, Peer]:
+def _margins(problem: PeerProblem) -> dict[str, Peer]:
     from sklearn.svm import LinearSVC
 
-    if told.loss not in ("hinge", "squared_hinge") or not told.penalized_by("ridge") or told.b:
+    if problem.loss not in ("hinge", "squared_hinge") or not problem.penalized_by("ridge") or problem.b:
         return {}
-    C = 1 / told.lam["ridge"]
+    C = 1 / problem.lam["ridge"]
     ways = {
         "hinge": {"liblinear": True},
         "squared_hinge": {"liblinear-dual": True, "liblinear-primal": False},
@@ -128,26 +130,32 @@ def _margins(told: Told) -> dict[str, Peer]:
 
     def of(dual):
         def make(n, tol):
-            return LinearSVC(C=C, loss=told.loss, dual=dual, tol=tol, fit_intercept=False, max_iter=_NEVER)
+            return LinearSVC(C=C, loss=problem.loss, dual=dual, tol=tol, fit_intercept=False, max_iter=_NEVER)
 
-        return _peer((1e-1, 1e-2, 1e-3, 1e-4, 1e-6, 1e-8), column_by_column(told, make, "C"))
+        return _peer((1e-1, 1e-2, 1e-3, 1e-4, 1e-6, 1e-8), column_by_column(problem, make, "C"))
 
-    return {name: of(dual) for name, dual in ways[told.loss].items()}
+    return {name: of(dual) for name, dual in ways[problem.loss].items()}
 
 
-def _counts(told: Told) -> dict[str, Peer]:
+def _counts(problem: PeerProblem) -> dict[str, Peer]:
     from sklearn.linear_model import GammaRegressor, PoissonRegressor
 
-    if told.loss not in ("poisson", "gamma") or not told.penalized_by("ridge"):
+    if problem.loss not in ("poisson", "gamma") or not problem.penalized_by("ridge"):
         return {}
-    kind = PoissonRegressor if told.loss == "poisson" else GammaRegressor
+    kind = PoissonRegressor if problem.loss == "poisson" else GammaRegressor
     found = {}
     for solver in ("lbfgs", "newton-cholesky"):
         # the loop's variable is bound as a default: every maker has its own solver
         def make(n, tol, solver=solver):
             return kind(
-                alpha=told.lam["ridge"] / n, solver=solver, tol=tol, fit_intercept=told.b, max_iter=100_000
+                alpha=problem.lam["ridge"] / n,
+                solver=solver,
+                tol=tol,
+                fit_intercept=problem.b,
+                max_iter=100_000,
             )
 
-        found[f"sklearn-{solver}"] = _peer((1e-1, 1e-2, 1e-4, 1e-6, 1e-8), column_by_column(told, make, "C"))
+        found[f"sklearn-{solver}"] = _peer(
+            (1e-1, 1e-2, 1e-4, 1e-6, 1e-8), column_by_column(problem, make, "C")
+        )
     return found

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from . import critical, papers
 from .data import SCALINGS, SETS, DataSet, resized
-from .models import QUADRATIC, Model
+from .models import Model
 
 __all__ = ["FAMILIES", "HALVES", "Problem", "interleaved", "problems"]
 
@@ -163,7 +163,7 @@ def _strengths(model: Model) -> tuple[float, ...]:
         return papers.MODELS[model.paper][1]
     if model.constraint in critical.BALLS:
         return (0.7, 0.2, 0.05)
-    if model.penalties and model.penalties[0][0] in QUADRATIC:
+    if model.penalties and model.penalties[0][0] in critical.QUADRATIC:
         return _COSTS if model.by_loss else _RIDGES
     return _MULTIPLES if model.by_loss else _SHARES
 
