@@ -44,6 +44,7 @@ from mtldsl.utils.starting import VERSION
 if TYPE_CHECKING:
     from mtldsl.certificates.verify_proof import verify_proof
     from mtldsl.extending.registration import register, register_solver, unregister
+    from mtldsl.problems.method_comparison import compare
     from mtldsl.problems.named_models import model, models
     from mtldsl.problems.problem import Problem, minimize
     from mtldsl.solution.solution import Solution
@@ -56,6 +57,7 @@ _LATER = {
     "Problem": "mtldsl.problems.problem",
     "minimize": "mtldsl.problems.problem",
     "Solution": "mtldsl.solution.solution",
+    "compare": "mtldsl.problems.method_comparison",
     "model": "mtldsl.problems.named_models",
     "models": "mtldsl.problems.named_models",
     "verify_proof": "mtldsl.certificates.verify_proof",
@@ -110,5 +112,5 @@ def __dir__() -> list[str]:
 
 __all__ = [  # pyrefly: ignore[unresolvable-dunder-all]  # words are found when the package is imported
     "AcrossLabels", "CrossCheckError", "DataError", "EdgeWeights", "InfeasibleError", "Interrupted", "MTLError", "Metric", "MissingExtraError", "ModelError", "NodeWeights", "Parameter", "Problem", "ProofError", "Solution", "SolverError", "Tasks",
-    "TaskSimilarity", "Weights", "defaults", "minimize", "model", "models", "p_norm", "register", "register_solver", "unregister", "verify_proof", "worst_task", *_vocabulary.UNKNOWNS, *_words,
+    "TaskSimilarity", "Weights", "compare", "defaults", "minimize", "model", "models", "p_norm", "register", "register_solver", "unregister", "verify_proof", "worst_task", *_vocabulary.UNKNOWNS, *_words,
 ]  # fmt: skip

@@ -22,6 +22,7 @@ from mtldsl.language.objective import Objective
 from mtldsl.language.scalars import Parameter
 from mtldsl.language.task_similarity import TaskSimilarity
 from mtldsl.language.weights import Weights
+from mtldsl.problems.method_comparison import compare
 from mtldsl.problems.named_models import model, models
 from mtldsl.problems.problem import Problem, minimize
 from mtldsl.solution.solution import Solution
@@ -57,6 +58,7 @@ __all__ = [
     "clique_hinge",
     "column_group_norm",
     "columns_on_simplex",
+    "compare",
     "crammer_singer_loss",
     "datasets",
     "defaults",

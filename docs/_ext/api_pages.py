@@ -96,7 +96,7 @@ def groups() -> list[Group]:
         Group("data", "Data", "What models are learned from.", ["mtldsl.Tasks"]),
         Group("unknowns", "Weights and other unknowns", "What is solved for, and numbers that may change.", _top(unknowns)),
         Group("problems", "Problems and solutions", "State, solve, check; models of papers by name.",
-              _top(["defaults", "minimize", "model", "models", "Problem", "Solution", "verify_proof"])),
+              _top(["compare", "defaults", "minimize", "model", "models", "Problem", "Solution", "verify_proof"])),
         Group("returned", "What calls return", "Objects that methods of problems and solutions give you.",
               [f"{module}.{name}" for module, names in RETURNED.items() for name in names]),
         Group("losses", "Losses", "How predictions are judged.", [*kinds["loss"], "mtldsl.worst_task"]),
