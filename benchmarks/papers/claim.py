@@ -2,31 +2,62 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
+import numpy as np
+
+import mtldsl as mtl
 from benchmarks.machine import stamp
+from mtldsl.problems.method_comparison import holm
 
 __all__ = [
+    "OPEN",
+    "PARTLY",
     "REFUTED",
     "REPRODUCED",
     "RULE",
     "UNTESTED",
+    "VERDICTS",
     "Claim",
+    "Pair",
     "by_share",
+    "by_significance",
+    "counts",
+    "judged",
     "reading",
     "tables",
     "verdict",
     "written",
 ]
 
-REPRODUCED, PARTLY, REFUTED, UNTESTED = "reproduced", "in part", "refuted", "not testable here"
+REPRODUCED, PARTLY, OPEN, REFUTED, UNTESTED = "reproduced", "in part", "open", "refuted", "not testable here"
+VERDICTS = (REPRODUCED, PARTLY, OPEN, REFUTED, UNTESTED)
 #: The most words of a cell; figures with more of them stand below the table.
 MOST_WORDS = 22
-#: How `by_share` judges.
+#: Rows that both methods need for a test.
+FEWEST_ROWS = 3
+#: Differences that are the same but for this share of their deviation are one comparison: two methods that came to the same weights.
+SAME_SHARE = 0.1
+LEVEL = 0.05
+#: How claims are judged.
 RULE = (
-    "A claim over several comparisons is **reproduced** if it holds in at least two thirds of them. It is **refuted** if it holds in at most "
-    "one third. Between these it holds **in part**."
+    "A claim that one method is better rests on comparisons on the same rows. One holds where the mean difference has the claimed sign, and "
+    "p < .05 (paired t-test). Holm's correction is over the table. It is reversed where the other sign is significant. "
+    "The claim is **reproduced** if at least two thirds hold. It is **refuted** if at most one third hold and more are reversed. "
+    "It is **open** if at most one third hold and no more are reversed; more partitions may decide it. Else it holds **in part**. "
+    "A claim of all methods needs all, and one that is reversed refutes it. Methods that came to the same weights are one comparison. "
+    "Other claims are counted: **reproduced** from two thirds on, **refuted** up to one third."
 )
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A comparison on the same rows: differences, positive where the claim holds."""
+
+    name: str
+    differences: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -34,9 +65,12 @@ class Claim:
     """
     where   : table, figure or section of the paper
     says    : the claim in a sentence
-    verdict : reproduced, in part, refuted, not testable here
+    verdict : reproduced, in part, open, refuted, not testable here
     seen    : the figures that the verdict is made of
     command : prints, or makes, these figures; run from the root of the repository
+    ours    : a question that the paper does not ask; it is not counted
+    pairs   : the comparisons of a claim that `judged` judges
+    every   : the claim is of all of them, such as "the best of all"; one that is reversed refutes it
     """
 
     where: str
@@ -44,6 +78,9 @@ class Claim:
     verdict: str
     seen: str
     command: str
+    ours: bool = False
+    pairs: tuple[Pair, ...] = ()
+    every: bool = False
 
 
 def verdict(holds: bool | None) -> str:
@@ -51,18 +88,92 @@ def verdict(holds: bool | None) -> str:
 
 
 def by_share(held: int, of: int) -> str:
-    """The verdict on a claim that held in so many of so many comparisons."""
+    """The verdict on a claim that held in so many of so many cases."""
     if not of:
         return UNTESTED
     return REPRODUCED if 3 * held >= 2 * of else REFUTED if 3 * held <= of else PARTLY
 
 
+def by_significance(held: int, reversed_: int, of: int, every: bool = False) -> str:
+    """The verdict on a claim whose comparisons held, or were reversed, significantly in so many of so many."""
+    if every:
+        return REPRODUCED if held == of else REFUTED if reversed_ else OPEN
+    shared = by_share(held, of)
+    return OPEN if shared == REFUTED and reversed_ <= held else shared
+
+
+def judged(claims: Iterable[Claim]) -> list[Claim]:
+    """Judge the claims that have pairs, by paired tests with Holm's correction over all pairs of a table; others stay as they are."""
+    claims = [replace(claim, pairs=tuple(_distinct(claim.pairs))) for claim in claims]
+    found = []
+    for claim in claims:
+        if not claim.pairs:
+            found.append(claim)
+            continue
+        table = [
+            pair for one in claims if (one.where, one.ours) == (claim.where, claim.ours) for pair in one.pairs
+        ]
+        tests = [_test(pair) for pair in table]
+        adjusted = dict(zip(map(id, table), holm([test.t for test in tests]), strict=True))
+        own = [_test(pair) for pair in claim.pairs]
+        p = [float(adjusted[id(pair)]) for pair in claim.pairs]
+        held = sum(test.mean > 0 and value < LEVEL for test, value in zip(own, p, strict=True))
+        against = sum(test.mean < 0 and value < LEVEL for test, value in zip(own, p, strict=True))
+        seen = _seen(claim.pairs, own, p, held, against)
+        found.append(
+            replace(
+                claim,
+                verdict=by_significance(held, against, len(own), claim.every),
+                seen=f"{seen} {claim.seen}".rstrip(),
+            )
+        )
+    return found
+
+
+def _test(pair: Pair):
+    return mtl.compare({"a": pair.differences, "b": np.zeros(len(pair.differences))}).pairs[0]
+
+
+def _distinct(pairs: Sequence[Pair]) -> list[Pair]:
+    """Pairs with enough rows; those that are the same comparison are one, under both names."""
+    kept: list[Pair] = []
+    for pair in pairs:
+        if len(pair.differences) < FEWEST_ROWS:
+            continue
+        for k, other in enumerate(kept):
+            if len(other.differences) == len(pair.differences):
+                size = max(float(np.std(pair.differences)), 1e-12)
+                if np.abs(other.differences - pair.differences).max() <= SAME_SHARE * size:
+                    kept[k] = Pair(f"{other.name} = {pair.name}", other.differences)
+                    break
+        else:
+            kept.append(pair)
+    return kept
+
+
+def _seen(pairs, tests, p, held: int, against: int) -> str:
+    texts = [
+        f"{pair.name} {test.mean:+.4f} [{test.low:+.4f}, {test.high:+.4f}], p = {value:.2g} (Wilcoxon {test.wilcoxon:.2g}), "
+        f"better on {test.better}, equal on {test.equal} of {len(pair.differences)}"
+        for pair, test, value in zip(pairs, tests, p, strict=True)
+    ]
+    if len(pairs) == 1:
+        return texts[0] + "."
+    counts = f"Significantly better in {held} of {len(pairs)} comparisons, worse in {against}."
+    return counts if len(pairs) > 8 else f"{counts} {'; '.join(texts)}."
+
+
+def counts(claims: Iterable[Claim]) -> Counter:
+    """How often each verdict falls on a claim of the paper."""
+    return Counter(claim.verdict for claim in claims if not claim.ours)
+
+
 def reading(claims: list[Claim]) -> list[str]:
     """A line each, for a report; what has no rows is left out."""
     return [
-        f"- **{claim.says}** ({claim.where}): {claim.verdict}. {claim.seen}"
+        f"- **{claim.says}** ({'our question' if claim.ours else claim.where}): {claim.verdict}. {claim.seen}"
         for claim in claims
-        if claim.verdict != UNTESTED
+        if claim.verdict != UNTESTED or claim.seen
     ]
 
 
@@ -70,13 +181,18 @@ def tables(claims: list[Claim], report: str) -> list[str]:
     """Return the lines of docs/papers.md on these claims: a command and its claims. Figures too many for a cell stand in the report."""
     lines = []
     for command in dict.fromkeys(claim.command for claim in claims):
-        some = [claim for claim in claims if claim.command == command]
+        some = sorted((claim for claim in claims if claim.command == command), key=lambda claim: claim.ours)
         lines += [f"```sh\n{command}\n```", "", "| where | claim | verdict | seen |", "|---|---|---|---|"]
         for claim in some:
             seen = claim.seen or "Not run on this machine."
             if len(seen.split()) > MOST_WORDS:
                 seen = f"[figures](../benchmarks/results/{report}.md#reading)"
-            cells = (claim.where, claim.says, f"**{claim.verdict}**", seen)
+            cells = (
+                "*our question*" if claim.ours else claim.where,
+                claim.says,
+                f"**{claim.verdict}**",
+                seen,
+            )
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
         lines.append("")
     return lines

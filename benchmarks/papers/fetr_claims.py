@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.papers.claim import Claim, by_share, verdict
+from benchmarks.papers.claim import UNTESTED, Claim, Pair, by_share, judged, verdict
 from benchmarks.papers.fetr_correlations import matrix_of
 from benchmarks.papers.fetr_figures import read_descents, read_weights
 from benchmarks.papers.fetr_paper import PAPER_SARCOS, PAPER_SCHOOL
@@ -32,7 +32,9 @@ def claims(results: Path) -> list[Claim]:
     ):  # fmt: skip
         name = {"sarcos": "SARCOS (4,449-row subsample)", "school": "School"}[data]
         found += _better(rows, data, preparation, f"on {name}, {preparation}", f"{_COMMAND} {data}")
-    return [*found, *_printed(rows), *_networks(rows, "sarcos", f"{_COMMAND} sarcos"), _correlations(results)]
+    return judged(
+        [*found, *_printed(rows), *_networks(rows, "sarcos", f"{_COMMAND} sarcos"), _correlations(results)]
+    )
 
 
 def in_general(rows, name: str, command: str) -> list[Claim]:
@@ -40,7 +42,7 @@ def in_general(rows, name: str, command: str) -> list[Claim]:
     found = []
     for preparation in dict.fromkeys(row["preparation"] for row in rows):
         found += _better(rows, name, preparation, f"on {name}, {preparation}", command)
-    return [*found, *_networks(rows, name, command)]
+    return judged([*found, *_networks(rows, name, command)])
 
 
 def _difference(rows, data, preparation, a, b):
@@ -53,34 +55,16 @@ def _difference(rows, data, preparation, a, b):
     return np.array([of_b[key] - of_a[key] for key in both])
 
 
-def _shown(d) -> str:
-    return f"{d.mean():+.4f} ± {d.std(ddof=1) / np.sqrt(d.size):.4f}, better on {int((d > 5e-5).sum())} of {d.size}"
-
-
-def _clearly(d) -> bool:
-    """Better by more than twice the standard error."""
-    return bool(d.mean() > 2 * d.std(ddof=1) / np.sqrt(d.size))
-
-
 def _better(rows, data, preparation, where: str, command: str) -> list[Claim]:
-    gains = {rival: _difference(rows, data, preparation, "FETR", rival) for rival in _RIVALS}
-    gains = {rival: d for rival, d in gains.items() if d.size > 1}
-    if not gains:
+    pairs = [Pair(rival, _difference(rows, data, preparation, "FETR", rival)) for rival in _RIVALS]
+    pairs = [pair for pair in pairs if pair.differences.size > 1]
+    if not pairs:
         return []
     capped = sum(int(r["capped"]) for r in values_of(rows, data, preparation, "FETR"))
     fits = sum(int(r["fits"]) for r in values_of(rows, data, preparation, "FETR"))
-    text = "; ".join(f"{rival} {_shown(d)}" for rival, d in gains.items())
-    seen = f"NMSE of the other minus FETR's, mean ± standard error: {text}. FETR's fits not certified: {capped} of {fits}."
-    held = [_clearly(d) for d in gains.values()]
-    return [
-        Claim(
-            "Table 1",
-            f"FETR has lower errors than STL, MTFL, MTRL and MTFRL {where}",
-            by_share(sum(held), len(held)),
-            seen,
-            command,
-        )
-    ]
+    says = f"FETR has lower errors than STL, MTFL, MTRL and MTFRL {where}"
+    note = f"NMSE of the other minus FETR's. FETR's fits not certified: {capped} of {fits}."
+    return [Claim("Table 1", says, UNTESTED, note, command, False, tuple(pairs))]
 
 
 def _printed(rows) -> list[Claim]:
@@ -132,8 +116,8 @@ def _networks(rows, data, command: str) -> list[Claim]:
                 [theirs[r["partition"]] - float(r["nmse"]) for r in ours if r["partition"] in theirs]
             )
         seeds = len({r["seed"] for r in values_of(rows, data, "scaled labels", a)})
-        seen = f"NMSE of {b} minus {a}'s: {_shown(d)}; {seeds} seed(s) of the networks." if d.size > 1 else ""
-        found.append(Claim("Table 1", says, verdict(_clearly(d) if d.size > 1 else None), seen, command))
+        seen = f"NMSE of {b} minus {a}'s; {seeds} seed(s) of the networks." if d.size > 1 else ""
+        found.append(Claim("Table 1", says, UNTESTED, seen, command, False, (Pair(f"{b} - {a}", d),)))
     return found
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from itertools import pairwise
 
 import numpy as np
 
-from benchmarks.papers.claim import Claim, by_share, verdict
+from benchmarks.papers.claim import UNTESTED, Claim, Pair, by_share, judged
 from benchmarks.papers.smtl_paper import PAPER
 from benchmarks.papers.smtl_tables import MEASURES, PENALTIES
 
@@ -21,7 +20,11 @@ OTHERS = (
 )  # fmt: skip
 #: Partitions below which no test is worth its name.
 FEWEST = 5
-_MAIN = "python -m benchmarks.papers.smtl --data flags emotions segmentation digits scene --folds 5 --report"
+_HALF_OF_THE_LABELS = (
+    "Here MLCSSP selects half of the labels, and its number is not chosen on folds: on Digits macro-F1 is .448 with 5 of 10 and "
+    ".738 with 8 (the paper .752)."
+)
+_MAIN = "python -m benchmarks.papers.smtl --data flags emotions segmentation digits --folds 5 --report"
 _IMBALANCE = "python -m benchmarks.papers.smtl --study imbalance --data emotions segmentation --seeds 5 --folds 3 --report"
 
 
@@ -40,45 +43,38 @@ def claims(main, imbalance) -> list[Claim]:
         chosen = "AUC" if measure == "auc" else "F1"
         for baseline in ("MTL-CLS", "MTL-REG"):
             pairs = [pair for pair in same_norm() if pair[0] == measure and pair[2].startswith(baseline)]
-            own, tuned = _tally(main, pairs), _tally(main, pairs, tuned=True)
-            seen = _sentence(own)
-            if tuned["all"]:
-                seen += f" With the baseline's lam chosen by {chosen} too: {tuned['better']}, {tuned['won']} and {tuned['lost']}."
             says = f"SMTL({chosen}) is significantly better in {title} than {baseline} with the same norm"
-            found.append(Claim("Tables 2 to 8", says, by_share(own["won"], own["all"]), seen, _MAIN))
+            found.append(_claim("Tables 2 to 8", says, _pairs(main, pairs)))
+            tuned = f"The same where the baseline's lam is chosen by {chosen} too: {title}, {baseline}"
+            found.append(_claim("Tables 2 to 8", tuned, _pairs(main, pairs, tuned=True), ours=True))
     found.append(_own_metric(main))
     for name in OTHERS:
         suits = {"StructSVM(AUC)": ("auc",), "StructSVM(F1)": ("macro_f1", "micro_f1")}.get(
             name, tuple(SUITS)
         )
-        tally = _tally(main, [(m, f"SMTL(trace+{SUITS[m][0]})", name) for m in suits])
         kind = "its single-task model " if name.startswith("Struct") else ""
         says = f"SMTL(trace) is significantly better than {kind}{name}"
-        found.append(
-            Claim("Tables 5 to 8", says, by_share(tally["won"], tally["all"]), _sentence(tally), _MAIN)
-        )
-    return [*found, *_imbalance(imbalance), *_slower(main)]
+        if name == "MLCSSP":
+            found.append(Claim("Tables 5 to 8", says, UNTESTED, _HALF_OF_THE_LABELS, _MAIN))
+            continue
+        pairs = [(measure, f"SMTL(trace+{SUITS[measure][0]})", name) for measure in suits]
+        found.append(_claim("Tables 5 to 8", says, _pairs(main, pairs)))
+    return judged([*found, *_imbalance(imbalance), *_slower(main)])
 
 
-def _tally(main, pairs, tuned=False) -> Counter:
-    found = Counter()
-    for measure, variant, baseline in pairs:
+def _claim(where: str, says: str, pairs: list[Pair], ours: bool = False) -> Claim:
+    return Claim(where, says, UNTESTED, "", _MAIN, ours, tuple(pairs))
+
+
+def _pairs(main, compared, tuned=False) -> list[Pair]:
+    """Differences on the partitions of every data set that has enough of them."""
+    found = []
+    for measure, variant, baseline in compared:
         for run in main:
-            comparison = run.compare(variant, baseline, measure, SUITS[measure][1] if tuned else "own")
-            if comparison is not None and comparison.partitions >= FEWEST:
-                found["all"] += 1
-                found["better"] += comparison.difference > 0
-                found[comparison.verdict] += 1
+            d = run.differences(variant, baseline, measure, SUITS[measure][1] if tuned else "own")
+            if d.size >= FEWEST:
+                found.append(Pair(f"{run.data}, {MEASURES[measure]}: {variant} - {baseline}", d))
     return found
-
-
-def _sentence(found: Counter) -> str:
-    if not found["all"]:
-        return ""
-    return (
-        f"Better in {found['better']} of {found['all']} comparisons, significantly (paired t-test, p < .05) in {found['won']}, significantly worse "
-        f"in {found['lost']}."
-    )
 
 
 def _own_metric(main) -> Claim:
@@ -95,40 +91,49 @@ def _own_metric(main) -> Claim:
 
 def _imbalance(runs) -> list[Claim]:
     """Figures 1 and 2: better than the baseline at every ratio, and the more so the rarer the positives."""
-    better, grows, texts = [], [], []
+    better: dict[str, list[Pair]] = {"own": [], "fair": []}
+    grows: dict[str, list[bool]] = {"own": [], "fair": []}
+    texts = []
     for data in dict.fromkeys(run.data for run in runs):
         of_data = sorted((run for run in runs if run.data == data), key=lambda run: run.ratio)
         for measure, (metric, tuned) in SUITS.items():
             leads = {}
-            for select in ("own", tuned):
-                found = [
-                    run.compare(f"SMTL(l21+{metric})", "MTL-CLS(l21)", measure, select) for run in of_data
+            for way, select in (("own", "own"), ("fair", tuned)):
+                d = [
+                    run.differences(f"SMTL(l21+{metric})", "MTL-CLS(l21)", measure, select) for run in of_data
                 ]
-                if len(found) > 1 and None not in found and min(one.partitions for one in found) >= FEWEST:
-                    leads[select] = [one.difference for one in found]
+                if len(d) > 1 and min(len(one) for one in d) >= FEWEST:
+                    leads[way] = d
             if len(leads) == 2:
-                values = leads["own"]
-                better += [value > 0 for value in values]
-                grows.append(all(b > a for a, b in pairwise(values)))
-                own, fair = (" → ".join(f"{value:+.1f}" for value in leads[k]) for k in ("own", tuned))
+                for way, d in leads.items():
+                    better[way] += [
+                        Pair(f"{data}, {MEASURES[measure]}, 1:{run.ratio}", one)
+                        for run, one in zip(of_data, d, strict=True)
+                    ]
+                    grows[way].append(all(b.mean() > a.mean() for a, b in pairwise(d)))
+                own, fair = (
+                    " → ".join(f"{one.mean():+.1f}" for one in leads[way]) for way in ("own", "fair")
+                )
                 texts.append(f"{data}, {MEASURES[measure]}: {own} (lam of both by this measure: {fair})")
     ratios = ", ".join(f"1:{r}" for r in sorted({run.ratio for run in runs}))
     seen = f"SMTL(l21) minus MTL-CLS(l21) in points at {ratios}: {'; '.join(texts)}." if texts else ""
+    says = "On imbalanced data SMTL outperforms the baseline in most cases"
+    more = "The improvement over the baseline grows with the ratio of negatives to positives"
+    fair = ", lam of both chosen by the measure"
     return [
+        Claim("Figures 1 and 2", says, UNTESTED, "", _IMBALANCE, False, tuple(better["own"])),
+        Claim("Figures 1 and 2", says + fair, UNTESTED, "", _IMBALANCE, True, tuple(better["fair"])),
+        Claim("Section 6.3", more, by_share(sum(grows["own"]), len(grows["own"])), seen, _IMBALANCE),
         Claim(
-            "Figures 1 and 2", "On imbalanced data SMTL outperforms the baseline in most cases", by_share(sum(better), len(better)),
-            f"Better in {sum(better)} of {len(better)} (data set, measure, ratio)." if better else "", _IMBALANCE,
-        ),
-        Claim(
-            "Section 6.3", "The improvement over the baseline grows with the ratio of negatives to positives",
-            by_share(sum(grows), len(grows)), seen, _IMBALANCE,
+            "Section 6.3", more + fair, by_share(sum(grows["fair"]), len(grows["fair"])),
+            f"So in {sum(grows['fair'])} of {len(grows['fair'])} (data set, measure)." if texts else "", _IMBALANCE, True,
         ),
     ]  # fmt: skip
 
 
 def _slower(main) -> list[Claim]:
-    """Table 9's sentence, of l1 as there: against the fastest method of each set."""
-    quotients = {}
+    """Table 9's sentence, of l1 as there: against each baseline of each set."""
+    held, texts = [], []
     for run in main:
         seconds = {}
         for method in run.methods:
@@ -139,17 +144,18 @@ def _slower(main) -> list[Claim]:
             ]
             seconds[method] = np.median(own)
         ours = [seconds[m] for m in ("SMTL(l1+AUC)", "SMTL(l1+F1)") if m in seconds]
-        others = {m: v for m, v in seconds.items() if m.startswith("MTL-CLS") or m in OTHERS}
+        # the paper's table has both MTL-CLS and MTL-REG among its baselines
+        others = {m: v for m, v in seconds.items() if m.startswith("MTL-") or m in OTHERS}
         if ours and others:
             fastest = min(others, key=others.get)
-            quotients[run.data] = (max(ours) / others[fastest], fastest)
-    text = "; ".join(f"{data} {q:.0f} times {name}" for data, (q, name) in quotients.items())
+            quotient = max(ours) / others[fastest]
+            held.append(quotient < 30)
+            texts.append(f"{run.data} {quotient:.0f} times {fastest}")
+    seen = "The slower of SMTL(l1+AUC), SMTL(l1+F1) beside the fastest baseline, medians of a final fit to a certified 1e-4"
     return [
         Claim(
             "Table 9", "SMTL's training is less than 30 times slower than the baselines'",
-            verdict(all(q < 30 for q, _ in quotients.values()) if quotients else None),
-            f"The slower of SMTL(l1+AUC), SMTL(l1+F1) beside the fastest baseline, medians of a final fit to a certified 1e-4: {text}." if text else "",
-            _MAIN,
+            by_share(sum(held), len(held)), f"{seen}: {'; '.join(texts)}." if texts else "", _MAIN,
         )
     ]  # fmt: skip
 

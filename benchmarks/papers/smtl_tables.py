@@ -79,6 +79,11 @@ class Runs:
         common = set.intersection(*(set(v) for v in found.values()))
         return max(found, key=lambda m: np.mean([found[m][s] for s in common])) if common else None
 
+    def differences(self, a: str, b: str, measure: str, select_b: str = "own") -> np.ndarray:
+        """Method a minus method b on the partitions that both have."""
+        va, vb = self.values(a, measure), self.values(b, measure, select_b)
+        return np.array([va[s] - vb[s] for s in sorted(set(va) & set(vb))])
+
     def compare(self, a: str, b: str, measure: str, select_b: str = "own") -> Comparison | None:
         """Paired tests on the common partitions; None with fewer than two of them."""
         va, vb = self.values(a, measure), self.values(b, measure, select_b)

@@ -26,6 +26,7 @@ RETURNED = {
     "mtldsl.solvers.explanation": ("Explanation",),
     "mtldsl.problems.cross_check_comparison": ("CrossCheck", "BlockCheck"),
     "mtldsl.problems.cross_validation_result": ("CrossValidation",),
+    "mtldsl.problems.method_comparison": ("MethodComparison", "PairedDifference"),
     "mtldsl.problems.resampling": ("WeightIntervals", "StabilitySelection"),
     "mtldsl.problems.user_bounds": ("BoundCheck", "Conditions"),
     "mtldsl.solution.learned": ("LearnedMatrix", "LearnedWeights"),

@@ -16,7 +16,7 @@ from mtldsl.errors import DataError
 from mtldsl.problems.cross_validation_result import CrossValidation
 from mtldsl.utils.validation import as_flag, as_float, complete, one_of, quoted
 
-__all__ = ["MethodComparison", "PairedDifference", "compare"]
+__all__ = ["MethodComparison", "PairedDifference", "compare", "holm"]
 
 
 @dataclass(frozen=True)
@@ -244,7 +244,7 @@ def compare(
         _paired(names[i], names[j], scores[:, [i, j]], higher_is_better, level, overlap)
         for i, j in itertools.combinations(range(len(names)), 2)
     ]
-    adjust = _holm if correction == "holm" else np.array
+    adjust = holm if correction == "holm" else np.array
     t, w = adjust([p.t for p in pairs]), adjust([p.wilcoxon for p in pairs])
     pairs = [_with(pair, float(a), float(b)) for pair, a, b in zip(pairs, t, w, strict=True)]
     ranks = rankdata(-scores if higher_is_better else scores, axis=1).mean(axis=0)
@@ -341,7 +341,7 @@ def _with(pair: PairedDifference, t: float, wilcoxon: float) -> PairedDifference
     return replace(pair, t_adjusted=t, wilcoxon_adjusted=wilcoxon)
 
 
-def _holm(p) -> np.ndarray:
+def holm(p) -> np.ndarray:
     """p-values that may be held against one level together: the i-th smallest of k times k - i + 1, never falling, at most 1."""
     p = np.asarray(p, float)
     order = np.argsort(p, kind="stable")
