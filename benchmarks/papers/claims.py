@@ -116,7 +116,7 @@ Three things to know:
 
 1. **Each idea pays where its assumption holds**: noise that differs between tasks (NC-CMTL), labels that depend on each other (CGM).
    Elsewhere it gains little, or loses.
-2. **Part of a gain can be the choice of the parameter.** Where both sides choose it by the measure, SMTL's lead no longer grows with imbalance.
+2. **Part of a gain can be the choice of the parameter.** Chosen by the measure on both sides, SMTL's lead does not grow with imbalance.
 3. **The data are not always the papers'.** SARCOS is a subsample of 4,449 rows. The features of PASCAL VOC are not published. The data that MT-MKL's paper describes cannot give the printed AUCs.
 
 | paper | {verdicts} | our questions |
