@@ -155,6 +155,7 @@ def test_tuned_labels_stand_beside_tuned_ones(tmp_path):
     assert f"One model per task has {float(alone.score(rows, 'f1')):.3f}" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
     [LabelGraphClassifier, KernelMultiTaskClassifier, lambda: KernelMultiTaskClassifier(kernels="linear")],
