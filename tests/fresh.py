@@ -1,7 +1,5 @@
 """Modules that a fresh interpreter has loaded after each of its first steps with the package: two processes, which all tests ask."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

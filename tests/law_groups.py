@@ -1,7 +1,5 @@
 """Laws as pytest items: one item a law and word, which runs over the word's examples and the law's arguments and names each case that fails."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import pytest

@@ -1,7 +1,5 @@
 """FETR in many variants: sum of squares, a matrix-normal penalty, and both precisions within bounds."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import mtldsl as mtl

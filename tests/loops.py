@@ -1,7 +1,5 @@
 """Many quick cases as one pytest item: a loop that goes on after a failure and names every case that fails."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator

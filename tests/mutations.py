@@ -13,8 +13,6 @@ It is not part of the default run. The named four of the past (the constant insi
 inf, a squared coefficient) are among them.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil

@@ -7,8 +7,6 @@ without docstrings and comments. Where one of these has changed the optimum is f
 all of them anew, and compares.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import inspect

@@ -3,8 +3,6 @@
 `registered()` enters them, with a reference formula each, and takes them out again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """The proof of a composed proximal step: what `ProxOfSum` returns beside it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """A word that was registered a moment ago composes, is ordered and is chosen by its traits, like the old word that has the same."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Regularizers beside their laws (test_registry.py): proxes at size, unpenalised rows, printing, parameters that are refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

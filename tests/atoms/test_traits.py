@@ -1,7 +1,5 @@
 """What follows of traits (proxes of sums) is proven, and the laws of traits, which test_registry.py runs, see atoms that declare wrongly."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

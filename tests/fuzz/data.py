@@ -1,7 +1,5 @@
 """Random data: what makes columns, labels and samples hard."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from tests.fuzz.recipes import Data

@@ -1,7 +1,5 @@
 """seed -> a random model, the same on every machine."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Least squares in exact rational arithmetic: every float is a rational number, and so is the solution."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A point moved into the constraints, in extended precision: what it attains there is attained."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from tests.fuzz.formulas import LONG, PENALTIES, evaluate

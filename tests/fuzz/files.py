@@ -5,8 +5,6 @@
 --minutes 60             seeds for so long
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import random

@@ -3,8 +3,6 @@
 Blocks are {name: (d, m)} and {name + ".intercept": (m,)}, numpy's longdouble (64 bits of mantissa on x86).
 """
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

@@ -1,7 +1,5 @@
 """One random model, solved, and every claim of the answer held to points that are known to attain what they attain."""
 
-from __future__ import annotations
-
 import re
 import signal
 import time

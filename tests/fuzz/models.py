@@ -5,8 +5,6 @@
 --minutes 60             seeds for so long
 """
 
-from __future__ import annotations
-
 import sys
 
 from tests.fuzz.judge import FINDINGS, judge

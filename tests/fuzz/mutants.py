@@ -1,7 +1,5 @@
 """Problem files that a stranger may have written: seeds that are right, changed by their bytes, their values or their expressions."""
 
-from __future__ import annotations
-
 import os
 import random
 import re

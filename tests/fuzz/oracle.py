@@ -4,8 +4,6 @@ Least squares are solved in rational arithmetic as well. Nothing of mtldsl is us
 precision, it attains a value that the optimum cannot lie above, however Clarabel found it.
 """
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 

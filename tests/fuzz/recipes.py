@@ -1,7 +1,5 @@
 """What a random model is, as plain data: typed in the language by `typed`, evaluated by `formulas`, stated for Clarabel by `oracle`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

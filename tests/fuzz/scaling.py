@@ -1,7 +1,5 @@
 """The sizes of a model's unknowns and values: what makes its statement for Clarabel well scaled."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

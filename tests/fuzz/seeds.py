@@ -1,7 +1,5 @@
 """The command line of the fuzzers."""
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections import Counter

@@ -1,7 +1,5 @@
 """Small files of every kind that mtldsl reads, as they should be, and how each is read and then used."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A recipe, typed in the language."""
 
-from __future__ import annotations
-
 from scipy import sparse
 
 import mtldsl as mtl

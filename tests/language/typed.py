@@ -1,7 +1,5 @@
 """Tables of mistakes as a user types them: a line a case, `what is typed | what is said | what else is said`."""
 
-from __future__ import annotations
-
 import pytest
 
 import mtldsl as mtl

@@ -1,7 +1,5 @@
 """Proofs that no solver writes: maps that name a block twice, and numbers whose products float64 does not hold."""
 
-from __future__ import annotations
-
 import copy
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Points that the checker moves into the constraints: what float64 cannot hold never counts as held."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

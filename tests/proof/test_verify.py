@@ -1,7 +1,5 @@
 """The independent checker: it confirms what is optimal, and never an interval without the optimum, whatever was done to the file."""
 
-from __future__ import annotations
-
 import json
 import re
 from itertools import cycle

@@ -1,7 +1,5 @@
 """Models of few samples are solved in their span, and what comes back is of the model as stated, with its proof."""
 
-from __future__ import annotations
-
 from itertools import cycle, product
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Whatever is handed over: the same numbers, or an error of ours that says where; never another number, warning or exception."""
 
-from __future__ import annotations
-
 import decimal
 import inspect
 import warnings

@@ -1,7 +1,5 @@
 """`check_word`: nothing is missing of the words of the language, and all that is of a new one is named, with its file."""
 
-from __future__ import annotations
-
 import sys
 import types
 
