@@ -6,8 +6,6 @@ import pytest
 
 from mtldsl.extending.law import Case, LawError
 
-__all__ = ["groups", "run_all"]
-
 
 def groups(cases: Iterable[Case], slow: Iterable[str] = (), dear: Iterable[str] = ()) -> list:
     """Return pytest parameters: the cases of each law and word.

@@ -4,8 +4,6 @@ import numpy as np
 
 import mtldsl as mtl
 
-__all__ = ["ETA", "HIGH", "LOW", "RHO", "fetr", "least"]
-
 ETA, RHO, LOW, HIGH = 0.7, 1.3, 0.05, 20.0
 
 

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-__all__ = ["for_each", "values_of"]
-
 #: Characters of a case in the list of those that failed.
 _SHOWN_LENGTH = 160
 

@@ -18,8 +18,6 @@ from pathlib import Path
 from tests import models
 from tests.models import MODELS
 
-__all__ = ["fingerprint", "reference_optimum", "solution_of", "solved_by_reference", "stored"]
-
 STORE = Path(__file__).with_name("optima.json")
 REFERENCE = Path(__file__).parents[1] / "reference"
 _HELPERS = (

@@ -4,8 +4,6 @@ from collections.abc import Iterable
 from itertools import combinations, product
 from typing import Any
 
-__all__ = ["pairwise_cases"]
-
 
 def pairwise_cases(*lists: Iterable) -> list[tuple]:
     """Return cases of the product of the lists in which every pair of values of two of them occurs: the next is always the one with most new pairs.

@@ -5,8 +5,6 @@ import pytest
 
 from mtldsl.atoms.matrix_function import Set
 
-__all__ = ["multipliers_prove"]
-
 
 def multipliers_prove(terms, together, W, step, accuracy=1e-9):
     """Optimality of V = together(W, step): the multipliers v_k add up to (W - V) / step and are subgradients at V, by Fenchel's

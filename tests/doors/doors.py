@@ -17,8 +17,6 @@ from mtldsl.cli.problem_files.problem_file import load_problem
 from mtldsl.errors import DataError, MTLError
 from tests.datasets.mat_here import read_here
 
-__all__ = ["DOORS", "Refused"]
-
 
 class Refused(Exception):
     """The words of a typed error, of Python or of the command line."""

@@ -23,8 +23,6 @@ import mtldsl as mtl
 from tests.fuzz.seeds import run_seeds
 from tests.fuzz.sound_files import READERS, write_sound_files
 
-__all__ = ["judge", "main"]
-
 #: One in so many seeds is a MATLAB file: each costs the start of a process.
 _MATLAB = 40
 

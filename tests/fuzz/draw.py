@@ -8,8 +8,6 @@ from tests.fuzz.data import draw_data
 from tests.fuzz.label_graphs import draw_label_graph
 from tests.fuzz.recipes import NOT_CONVEX, Constraint, Expression, Loss, Model, Part, Penalty
 
-__all__ = ["draw"]
-
 LOSSES = {
     "real": ["squared_loss", "squared_loss", "sum_of_squares", "square_root_loss", "absolute_loss", "quantile_loss", "huber_loss"],
     "sign": ["hinge_loss", "hinge_loss", "squared_hinge_loss", "logistic_loss", "logistic_loss", "structured_hinge"],

@@ -7,8 +7,6 @@ import numpy as np
 from tests.fuzz.formulas import LONG
 from tests.fuzz.recipes import Model
 
-__all__ = ["exact_blocks"]
-
 _FACTOR = {"squared_loss": Fraction(1, 2), "sum_of_squares": Fraction(1)}
 
 

@@ -5,8 +5,6 @@ import numpy as np
 from tests.fuzz.formulas import LONG, PENALTIES, evaluate
 from tests.fuzz.recipes import Constraint, Model
 
-__all__ = ["repaired"]
-
 
 def repaired(model: Model, blocks: dict) -> dict:
     """Every recipe's constraints can be met one after the other: bounds and balls hold 0, equalities and simplices stand alone."""

@@ -21,8 +21,6 @@ from mtldsl.language import vocabulary
 from tests.fuzz.mutants import mutant, write_data
 from tests.fuzz.seeds import run_seeds
 
-__all__ = ["judge", "main"]
-
 #: Seconds that one file may take: parsing, reading its data, a solve of at most SOLVE_SECONDS, and a loaded machine.
 PATIENCE, SOLVE_SECONDS = 60, 0.3
 

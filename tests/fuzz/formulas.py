@@ -10,11 +10,6 @@ import numpy as np
 from tests.fuzz.label_graphs import GRAPH_LOSSES, graph_value
 from tests.fuzz.recipes import Constraint, Expression, Loss, Model, Part
 
-__all__ = [
-    "LONG", "evaluate", "objective", "planes", "predictions", "rounding_of_objective",
-    "sizes_of_predictions", "violation",
-]  # fmt: skip
-
 LONG = np.longdouble
 
 

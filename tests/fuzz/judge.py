@@ -19,8 +19,6 @@ from tests.fuzz.oracle import Oracle, consult
 from tests.fuzz.recipes import Model
 from tests.fuzz.typed import problem_of
 
-__all__ = ["FINDINGS", "Case", "judge"]
-
 #: what may be found, and what it means
 FINDINGS = {
     "false optimal": "called optimal, and a feasible point lies below its objective by more than tol",

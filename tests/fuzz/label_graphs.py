@@ -12,8 +12,6 @@ import numpy as np
 from tests.fuzz.recipes import Constraint, Data, Expression, Loss, Model, Part, Penalty
 from tests.inference.brute_force import chosen_entries
 
-__all__ = ["GRAPH_LOSSES", "draw_label_graph", "graph_statement", "graph_value"]
-
 GRAPH_LOSSES = ("clique_hinge", "pairwise_log_loss")
 
 

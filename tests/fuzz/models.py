@@ -10,8 +10,6 @@ import sys
 from tests.fuzz.judge import FINDINGS, judge
 from tests.fuzz.seeds import run_seeds
 
-__all__ = ["main"]
-
 
 def main(arguments=None) -> int:
     return run_seeds("tests.fuzz.models", __doc__, _shown, 2000, arguments)

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-__all__ = ["ALL_TABLES", "SEEDS", "mutant", "write_data"]
-
 _LOW_RANK = '[data]\ndataset = "low_rank"\nn_tasks = 3\nn_samples = 12\nn_features = 4\nrandom_state = 0\n'
 
 #: every table of a problem file

@@ -17,8 +17,6 @@ from tests.fuzz.label_graphs import GRAPH_LOSSES, graph_statement
 from tests.fuzz.recipes import NOT_CONVEX, Constraint, Expression, Loss, Model
 from tests.fuzz.scaling import QUADRATIC, Scaling, at_constants, scaling_of
 
-__all__ = ["Oracle", "consult"]
-
 
 @dataclass(frozen=True)
 class Oracle:

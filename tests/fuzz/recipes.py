@@ -4,8 +4,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-__all__ = ["NOT_CONVEX", "Constraint", "Data", "Expression", "Loss", "Model", "Part", "Penalty"]
-
 
 #: words of the spectrum that are not convex
 NOT_CONVEX = ("log_rank", "capped_trace_norm", "schatten_norm")

@@ -8,8 +8,6 @@ from tests.fuzz.feasible import repaired
 from tests.fuzz.formulas import LONG, objective
 from tests.fuzz.recipes import Model
 
-__all__ = ["QUADRATIC", "Scaling", "at_constants", "best_constants", "scaling_of"]
-
 #: words of degree two
 QUADRATIC = {
     "ridge", "half_squared_group_norm", "half_squared_k_support_norm", "squared_trace_norm", "graph_laplacian", "feature_covariance_norm", "task_covariance_norm",

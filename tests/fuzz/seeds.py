@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Callable
 from itertools import count, islice
 
-__all__ = ["run_seeds"]
-
 
 def run_seeds(prog: str, doc: str, judge: Callable[[int], tuple[str, str]], many: int, arguments=None) -> int:
     """Judge one seed, so many, or seeds for some minutes; print what is wrong and how many ended how; 1 where anything is wrong."""

@@ -9,8 +9,6 @@ from mtldsl import datasets
 from mtldsl.cli.problem_files.data_sections import stored_array as read_array_file
 from tests.models import with_weights
 
-__all__ = ["READERS", "write_sound_files"]
-
 
 def write_sound_files(folder: Path) -> None:
     """A folder of files for each of READERS."""

@@ -4,8 +4,6 @@ import pytest
 
 import mtldsl as mtl
 
-__all__ = ["assert_refused", "mistakes"]
-
 
 def mistakes(table: str) -> list[tuple[str, list[str]]]:
     """Return (what is typed, the parts of what is said) of every line but the headings, which begin with #."""
