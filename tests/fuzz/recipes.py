@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-
 #: words of the spectrum that are not convex
 NOT_CONVEX = ("log_rank", "capped_trace_norm", "schatten_norm")
 
