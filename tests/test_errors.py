@@ -11,6 +11,7 @@ import pytest
 import mtldsl as mtl
 from mtldsl import errors
 from mtldsl.errors import DataError, ModelError, MTLError, Place, SolverError, Spelled
+from tests.models import with_weights
 
 KINDS = [kind for kind in map(errors.__dict__.get, errors.__all__) if issubclass(kind, MTLError)]
 PLACE = Place("p.toml", 2, 5, "  2 | lam = 'a'\n    |       ^^^", ("parameters", "lam"))
@@ -180,8 +181,7 @@ def test_a_problem_file_adds_the_place_and_leaves_the_fields(problem_file, text,
 
 def test_one_error_on_two_faces(problem_file):
     """What Python makes by a call, a file declares in a table."""
-    tasks = mtl.datasets.make_low_rank(n_tasks=3, n_features=4)[0]
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.datasets.make_low_rank(n_tasks=3, n_features=4)[0])
     with pytest.raises(ModelError) as caught:
         mtl.matrix_normal(W, W, W)
     assert str(caught.value).endswith(

@@ -5,6 +5,7 @@ import pytest
 
 import mtldsl as mtl
 from tests.loops import for_each
+from tests.models import with_weights
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 5))
@@ -129,8 +130,7 @@ def test_multipliers_that_cancel_prove_what_rounding_leaves(size):
     """Two constraints that say the same have opposite multipliers, however large: 1 is left of them."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(10, 2)), rng.normal(size=(10, 1))
-    tasks = mtl.Tasks.shared(X, y)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared(X, y))
     problem = mtl.minimize(mtl.squared_loss(W, tasks), subject_to=[W == 1, W[:1] == 1])
     whole, row = (f.typed for f in problem.form().functions)
     u = X.sum(axis=1, keepdims=True) - y

@@ -22,6 +22,7 @@ from tests.atoms.metric_data import (
     value_of_planes,
 )
 from tests.loops import for_each
+from tests.models import with_weights
 
 
 class WeighedError(Metric):
@@ -245,8 +246,7 @@ def test_the_planes_of_all_tasks_are_those_of_each(metrics):
     sizes = rng.integers(2, 30, 4 * len(metrics))
     ys = [labels(rng, n) for n in sizes]
     each = [metrics[i % len(metrics)] for i in range(len(ys))]
-    tasks = mtl.Tasks.separate([np.eye(30)[:n] for n in sizes], ys)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.separate([np.eye(30)[:n] for n in sizes], ys))
     metric = each if len(metrics) > 1 else metrics[0]
     (loss,) = mtl.minimize(mtl.structured_hinge(W, tasks, metric=metric) + mtl.l1_norm(W)).form().losses
     for size in (0.0, 0.02, 0.3):

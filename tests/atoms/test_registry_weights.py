@@ -19,7 +19,6 @@ from tests.registry_cases import (
     KERNEL_NORMS,
     WEIGHTS_SHAPE,
     function_value,
-    inside_domain,
     matrix,
     random,
     weights,
@@ -169,14 +168,6 @@ def test_kernels_may_be_factored_in_any_way(atom):
         assert other.value(W) == near(atom.value(W), rel=1e-9)
         assert other.conjugate(W) == near(atom.conjugate(W))
         np.testing.assert_allclose(other.prox(W, 0.7), atom.prox(W, 0.7), atol=1e-6)
-
-
-@pytest.mark.slow
-@every_norm
-def test_prox_stays_in_the_range_of_the_kernels(atom):
-    P = atom.prox(matrix(atom, 77), 0.7)
-    assert np.isfinite(atom.value(P)) and np.isfinite(function_value(atom, P))
-    np.testing.assert_allclose(inside_domain(atom, P), P)
 
 
 def _times(atom, Z, theta) -> np.ndarray:

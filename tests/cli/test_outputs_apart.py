@@ -13,6 +13,7 @@ from mtldsl.cli.problem_files.problem_file import load_problem
 from mtldsl.errors import DataError, SolverError
 from mtldsl.solvers.routes import SOLVERS, get_solver
 from tests.loops import for_each
+from tests.models import with_weights
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))
@@ -186,8 +187,7 @@ def test_in_python_what_was_read_as_data_is_not_saved_over(folder):
     os.link("d.csv", "page.html")
     with pytest.raises(DataError, match="never replaces"):
         found.report("page.html")
-    signs = mtl.Tasks.shared(X, np.sign(Y))
-    W = mtl.Weights(signs)
+    signs, W = with_weights(mtl.Tasks.shared(X, np.sign(Y)))
     hinge = mtl.minimize(mtl.hinge_loss(W, signs) + mtl.ridge(W))
     with pytest.raises(SolverError, match="never replaces"):
         hinge.solve(solver="dual_ascent", checkpoint="d.npz")

@@ -5,6 +5,7 @@ import pytest
 
 import mtldsl as mtl
 from tests.loops import for_each
+from tests.models import with_weights
 
 N = 60
 RNG = np.random.default_rng(0)
@@ -64,8 +65,7 @@ def test_the_optimum_is_that_of_the_same_columns_near_zero(name, loss):
 def test_losses_of_the_same_weights_move_together():
     found = []
     for where in (0.0, 2.0**40):
-        tasks = tasks_of("table", where + np.arange(N) / 64.0, SIGNAL)
-        W = mtl.Weights(tasks, intercept=True)
+        tasks, W = with_weights(tasks_of("table", where + np.arange(N) / 64.0, SIGNAL), intercept=True)
         both = mtl.squared_loss(W, tasks) + 0.3 * mtl.absolute_loss(W, tasks) + mtl.l21_norm(W)
         found.append(mtl.minimize(both).solve())
     assert [one.status for one in found] == ["optimal", "optimal"]

@@ -10,6 +10,7 @@ from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, PrecisionAt, RecallAt, 
 from mtldsl.normal_form.terms.structured_term import Mixture, ProvenDual
 from tests.atoms.metric_data import Arbitrary, labels, minus_conjugate
 from tests.loops import for_each
+from tests.models import with_weights
 
 LABELLINGS = [FScore(), FScore(beta=0.4), AUC(), ErrorRate(), PrecisionAt(2), RecallAt(0.5), Arbitrary(0.33)]
 ALL = [*LABELLINGS, ROCArea()]
@@ -22,8 +23,7 @@ COEFFICIENTS = (3.0, 0.25)
 def term_of(metric, rng, sizes=(6, 7)):
     """The structured term of two small tasks, with different coefficients."""
     targets = [labels(rng, n, rng.integers(2, n - 1)) for n in sizes]
-    tasks = mtl.Tasks.separate([rng.normal(size=(n, 3)) for n in sizes], targets)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.separate([rng.normal(size=(n, 3)) for n in sizes], targets))
     (loss,) = mtl.minimize(mtl.structured_hinge(W, tasks, metric=metric) + mtl.l1_norm(W)).form().losses
     apart = type(loss)(loss.atom, np.array(COEFFICIENTS), tasks, loss.map, loss.intercepts, loss.typed)
     return apart, targets

@@ -206,12 +206,6 @@ def test_what_has_no_solution_to_show_is_told(estimator):
             show(estimator)
 
 
-def test_the_title_counts_tasks(tmp_path):
-    fitted = MultiTaskRegressor().fit(X[["age", "iron"]], X["salt"])
-    page = fitted.report(tmp_path / "fit.html", X[["age", "iron"]], X["salt"], bootstrap=0).read_text("utf-8")
-    assert "<title>MultiTaskRegressor: 1 task</title>" in page
-
-
 def test_one_task_has_nothing_to_stand_beside_it():
     fitted = MultiTaskClassifier().fit(X[["age", "iron"]], SICK["ill"])
     assert separate_models(fitted.solution_.trained_on) is None and separate_models(None) is None

@@ -13,6 +13,7 @@ from mtldsl.errors import DataError
 from mtldsl.report import heatmap, tree_plot
 from mtldsl.solution.learned import LearnedWeights
 from tests.loops import for_each
+from tests.models import with_weights
 
 
 def theta(groups, tasks, values=None, views=None):
@@ -55,8 +56,7 @@ def discs(ax):
 def test_the_tree_is_that_of_the_parents():
     up = {"a": "x", "b": "x", "c": "y", "d": "y", "x": "top", "y": "top"}
     X = np.random.default_rng(0).normal(size=(40, 3))
-    tasks = mtl.Tasks.grouped(X, np.resize([1.0, -1, -1], 40), np.repeat(list("abcd"), 10))
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.grouped(X, np.resize([1.0, -1, -1], 40), np.repeat(list("abcd"), 10)))
     solution = mtl.minimize(
         mtl.hinge_loss(W, tasks) + mtl.mkl_norm(W, [mtl.similarities.tree(up)], p=2)
     ).solve()

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
+from tests.models import with_weights
 
 
 def test_of_a_loss():
     rng = np.random.default_rng(0)
     Y = rng.normal(size=(15, 3))
     Y[rng.random(Y.shape) < 0.3] = np.nan
-    tasks = mtl.Tasks.shared(rng.normal(size=(15, 4)) * [1e6, 1, 1e-6, 1], Y)
-    W = mtl.Weights(tasks, intercept=True)
+    tasks, W = with_weights(mtl.Tasks.shared(rng.normal(size=(15, 4)) * [1e6, 1, 1e-6, 1], Y), intercept=True)
     loss = mtl.minimize(mtl.squared_loss(W, tasks)).form().losses[0]
     for _ in range(20):
         x, u = (

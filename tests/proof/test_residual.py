@@ -12,6 +12,7 @@ from mtldsl.certificates.dual_bound import prove
 from mtldsl.certificates.free_directions import row_kinds
 from mtldsl.certificates.multipliers import SETTINGS, is_rounding, magnitudes, region, stationarity
 from tests.loops import for_each
+from tests.models import with_weights
 
 SCALES = {
     "nanoseconds": [1e12, 1.0],
@@ -149,8 +150,7 @@ def test_labels_far_from_zero_do_not_make_an_objective_zero():
     signal = X @ [1.0, 2.0, 3.0] + rng.normal(size=40)
     objectives = []
     for offset in (0.0, 1e12):
-        tasks = mtl.Tasks.shared(X, np.column_stack([offset + signal]))
-        W = mtl.Weights(tasks, intercept=True)
+        tasks, W = with_weights(mtl.Tasks.shared(X, np.column_stack([offset + signal])), intercept=True)
         problem = mtl.minimize(mtl.squared_loss(W, tasks) + 0.1 * mtl.l1_norm(W))
         solution = problem.solve()
         objectives.append((solution.status, solution.objective))

@@ -10,12 +10,12 @@ from mtldsl.atoms.matrix_function import REGISTRY
 from mtldsl.atoms.regularizers import L1Norm
 from mtldsl.certificates.certificate import Certificate, certify
 from tests.loops import for_each
+from tests.models import with_weights
 
 
 def lasso():
     rng = np.random.default_rng(0)
-    tasks = mtl.Tasks.shared(rng.normal(size=(20, 4)), rng.normal(size=(20, 2)))
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared(rng.normal(size=(20, 4)), rng.normal(size=(20, 2))))
     return mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l1_norm(W))
 
 

@@ -184,23 +184,6 @@ say(s.status, len(backend_process._idle))
 
 
 @pytest.mark.process
-def test_a_signal_stops_a_cross_check_in_the_backend():
-    script = """
-s = problem.solve(tol=1e-2)
-try:
-    problem.cross_check(s, max_size=None, solver="clarabel")
-except KeyboardInterrupt:
-    say("raised")
-"""
-    with Child(script, LONG) as child:
-        pid = int(child.line())
-        assert child.line() == "begun"
-        child.signal(signal.SIGTERM)
-        assert child.line() == "raised"
-        assert not is_running(pid)
-
-
-@pytest.mark.process
 def test_an_orphan_ends():
     script = "problem.solve(solver='cvxpy', backend='scs', tol=1e-15, max_iter=10**8)"
     with Child(script, LONG) as child:

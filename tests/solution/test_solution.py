@@ -313,8 +313,7 @@ def test_a_metric_with_parameters_that_cannot_be_saved_is_named(tmp_path):
 
 
 def test_weights_cannot_be_changed_under_their_proof():
-    tasks = shared()
-    W = mtl.Weights(tasks, intercept=True)
+    tasks, W = with_weights(shared(), intercept=True)
     solution = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.ridge(W)).solve()
     for kept in (solution, pickle.loads(pickle.dumps(solution)), copy.deepcopy(solution)):
         for array in (kept.W, kept.coef, kept.intercept, kept["W"], kept.blocks["W.intercept"]):

@@ -15,7 +15,7 @@ from mtldsl.reference.registry import FORMULAS
 from mtldsl.solvers.routes import SOLVERS
 from mtldsl.testing import check_word
 from tests.loops import for_each
-from tests.models import shared
+from tests.models import shared, with_weights
 from tests.test_docs import ROOT, blocks
 
 PAGE = ROOT / "docs" / "extending" / "a_loss.md"
@@ -68,8 +68,7 @@ def test_check_word_of_an_own_loss_asks_for_nothing_more(own):
     said = "dual_ascent: the conjugate of boosting_loss is neither quadratic on an interval nor an entropy. The trait: entropic = False."
     assert said in str(report)
     assert {one.solver for one in report.lost} < set(SOLVERS)
-    tasks = shared(0, n=12, labels="sign")
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(shared(0, n=12, labels="sign"))
     problem = mtl.minimize(own.boosting_loss(W, tasks, rate=0.2) + 0.5 * mtl.l21_norm(W))
     solution = problem.solve()
     assert solution.status == "optimal" and problem.cross_check(solution).agrees
