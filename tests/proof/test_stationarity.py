@@ -5,7 +5,6 @@ other solves, and to a convex envelope on a grid.
 """
 
 import signal
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -205,46 +204,6 @@ def test_no_solve_from_anywhere_ends_below_the_bound(seed):
         lowest, bound = min(lowest, solution.objective), max(bound, solution.dual_bound)
     assert np.isfinite(bound)
     assert bound <= lowest + 1e-9 * abs(lowest)
-
-
-@pytest.mark.slow
-@for_each("scale", [0.1, 1.0, 3.0, 10.0])
-def test_the_bound_is_that_of_the_convex_envelope(scale):
-    """One feature, one task: the penalty by brute force over a grid, its envelope by the lower convex hull."""
-    tasks = small(4, n=5, d=1, m=1, scale=scale)
-    form = fetr(tasks).form()
-    w = np.sinh(
-        np.linspace(-8.0, 8.0, 16001)
-    )  # far beyond sqrt(RHO / ETA) / LOW, where the last piece begins
-    a = np.exp(np.linspace(np.log(LOW), np.log(HIGH), 1500))[:, None]
-    penalty = np.full(w.size, np.inf)
-    for part in np.array_split(np.arange(w.size), 20):
-        t = w[part] ** 2
-        with np.errstate(divide="ignore"):
-            b = np.clip(RHO / (ETA * a * t), LOW, HIGH)
-        penalty[part] = np.min(ETA * a * b * t - RHO * (np.log(a) + np.log(b)), axis=0)
-    hull = []
-    for point in zip(w, penalty, strict=True):
-        while len(hull) > 1 and _above(hull[-2], hull[-1], point):
-            hull.pop()
-        hull.append(point)
-    assert all(p[0] < q[0] for p, q in pairwise(hull))
-    envelope = np.interp(w, *np.array(hull).T)
-    x, y = tasks.X[:, 0], tasks.targets
-    total = (x @ x) * w**2 - 2 * (x @ y) * w + y @ y + envelope
-    at, optimum = w[total.argmin()], total.min()
-    for W in (at, 0.3 * at + 0.01, -at, 0.0):  # a bound from anywhere
-        assert certify(form, {"W": np.array([[W]])}).dual_bound <= optimum + 1e-4 * abs(optimum)
-    # that of the envelope itself, where its minimiser gives the multiplier
-    u = 2 * (x * at - y)
-    dual = [np.array([[-(x @ u)]])]
-    bound = certify(form, {"W": np.array([[at]])}, [u], dual).dual_bound
-    assert bound == pytest.approx(optimum, rel=1e-4, abs=1e-4)
-
-
-def _above(p, q, r) -> bool:
-    """Whether q lies on or above the segment from p to r."""
-    return (q[1] - p[1]) * (r[0] - p[0]) >= (r[1] - p[1]) * (q[0] - p[0])
 
 
 def test_the_gap_to_the_bound_may_prove_a_global_optimum():

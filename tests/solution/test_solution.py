@@ -10,9 +10,11 @@ from sklearn import metrics as sk
 
 import mtldsl as mtl
 from mtldsl.atoms.losses import StructuredHinge
+from mtldsl.solution.measures import measure
 from mtldsl.solution.score import score_of
 from tests.loops import for_each
 from tests.models import separate, shared, with_weights
+from tests.scoring.test_measures import BY_TASK
 
 
 @pytest.fixture(scope="module")
@@ -98,14 +100,7 @@ def test_mistakes_are_named(classified):
 
 
 # -------------------------------------------------------------------------------------------------- measures by name
-BY_TASK = {
-    "accuracy": (sk.accuracy_score, "predict"),
-    "f1": (sk.f1_score, "predict"),
-    "roc_auc": (sk.roc_auc_score, "decision_function"),
-    "average_precision": (sk.average_precision_score, "decision_function"),
-    "log_loss": (sk.log_loss, "predict_proba"),
-    "brier": (sk.brier_score_loss, "predict_proba"),
-}
+FACES = {"labels": "predict", "scores": "decision_function", "probabilities": "predict_proba"}
 
 
 @pytest.mark.slow
@@ -115,8 +110,9 @@ def test_scores_are_those_of_what_the_solution_predicts(layout):
     inputs, labels = tasks.inputs, tasks.per_task(tasks.targets)
     tasks = mtl.Tasks.separate(inputs, labels) if layout == "separate" else tasks
     solution = fitted(tasks)
-    for name, (function, face) in BY_TASK.items():
-        wanted = [function(y, p) for y, p in zip(labels, getattr(solution, face)(inputs), strict=True)]
+    for name, function in BY_TASK.items():
+        predicted = getattr(solution, FACES[measure(name).needs])(inputs)
+        wanted = [function(y, p) for y, p in zip(labels, predicted, strict=True)]
         assert np.allclose(solution.scores(tasks, name), wanted, rtol=1e-10), name
         assert np.isclose(solution.score(tasks, name), np.mean(wanted), rtol=1e-10), name
 
