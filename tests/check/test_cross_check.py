@@ -250,7 +250,6 @@ def test_intercepts_and_sums_of_blocks():
 
 
 def test_too_many_tasks_for_cvxpy_are_not_stated(monkeypatch):
-    """A subsample of rows leaves every task: 40,000 of them ended the process for want of memory."""
     monkeypatch.setattr(cross_check, "SETTINGS", replace(cross_check.SETTINGS, max_tasks=3))
     problem = group_lasso()
     with pytest.raises(mtl.ModelError, match=r"4 tasks are too many to state in cvxpy.*tasks\.select"):

@@ -50,7 +50,6 @@ def model(tasks, loss="squared_loss", penalty="l21_norm", **options):
 @for_each("loss", LOSSES)
 @pytest.mark.parametrize("name", FAR)
 def test_the_optimum_is_that_of_the_same_columns_near_zero(name, loss):
-    """2^53 beside hinges and trace norms stalled after 3 to 13 seconds. Layouts take turns."""
     (differs, where), penalty = FAR[name], PENALTIES[LOSSES.index(loss) % 4]
     kind = ["table", "missing", "weights", "separate"][(LOSSES.index(loss) + list(FAR).index(name)) % 4]
     far = model(tasks_of(kind, differs + where, labels(loss)), loss, penalty).solve()

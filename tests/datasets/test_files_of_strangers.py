@@ -197,7 +197,6 @@ def test_an_entity_bomb_in_a_label_list_is_not_expanded(tmp_path):
     ids=["beyond", "below", "pointers", "tasks", "values", "labels"],
 )
 def test_stored_arrays_that_cannot_be_followed_are_refused(name, change, message, tmp_path):
-    """Indices that point outside ended the process at the first product."""
     (tmp_path / "a.svm").write_text("1 qid:1 1:0.5 3:2\n-1 qid:2 2:1\n1 qid:1 3:4\n")
     datasets.store(tmp_path / "a.svm", tmp_path / "there")
     path = tmp_path / "there" / f"{name}.npy"

@@ -195,7 +195,6 @@ def test_memory_is_that_of_a_piece(tmp_path, monkeypatch):
 
 # ------------------------------------------------------------------------------------------------------ hashing
 def test_hashed_columns_are_signed_sums_and_stay_the_same(tmp_path):
-    """Hashed columns are sums with signs and the same for new inputs."""
     X, y, ids = table(d=500)
     tasks = store(chunks(X, y, ids), tmp_path / "there", hashed=16)
     assert_same(tasks, Tasks.grouped(hash_columns(X, 16), y, ids))

@@ -125,7 +125,6 @@ def test_a_search_goes_on_where_a_fold_lost_a_label():
 
 @for_each("lost", ["labels", "weights"])
 def test_a_task_that_lost_its_rows_was_not_trained(lost):
-    """A task of a long table that lost its rows is one that training did not have."""
     X, y, ids, words = rows_of_tasks()
     gone = ids == "task 1"
     given = {"groups": ids, "sample_weight": np.where(gone, 0.0, 1.0) if lost == "weights" else None}

@@ -271,7 +271,6 @@ def test_a_file_that_is_not_there_or_no_text(tmp_path):
 
 
 def test_labels_without_rows_are_left_out_where_asked_for(load, tmp_path):
-    """Labels that no row has are left out where that is asked for."""
     rows = "a,b,never,flu,cold\n" + "".join(
         f"{i},{i * i % 7},-1,{1 if i % 2 else -1},{1 if i % 3 else -1}\n" for i in range(12)
     )

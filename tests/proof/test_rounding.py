@@ -83,7 +83,6 @@ LABELS = {
 @pytest.mark.parametrize("weighted", [False, True])
 @for_each("name", ["gamma_loss", "poisson_loss", "huber_loss", "squared_loss", "squared_hinge_loss"])
 def test_no_bound_lies_above_a_perfect_fit(name, weighted):
-    """gamma_loss: a ProofError in 4 of 10, before."""
     rng = np.random.default_rng(0)
     for _ in range(12):
         n = int(rng.integers(2, 5))

@@ -210,7 +210,6 @@ def test_names_that_others_use_are_answered_with_ours(typed, said):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(_BY_NAME))
 def test_what_is_counted_is_what_is_repeated(name):
-    """Scores of rows that are counted are those of rows that are repeated."""
     rng = np.random.default_rng(0)
     by, undefined = measure(name), 0
     for _ in range(60):

@@ -164,7 +164,8 @@ limits = lambda: [library["num_threads"] for library in blas.info()]
 before = limits()
 def solve(seed):
     rng = np.random.default_rng(seed)
-    tasks, W = with_weights(mtl.Tasks.shared(rng.normal(size=(40, 6)), rng.normal(size=(40, 3))))
+    tasks = mtl.Tasks.shared(rng.normal(size=(40, 6)), rng.normal(size=(40, 3)))
+    W = mtl.Weights(tasks)
     for _ in range(4):
         assert mtl.minimize(mtl.squared_loss(W, tasks) + mtl.trace_norm(W)).solve().status == "optimal"
 with ThreadPoolExecutor(8) as pool:

@@ -333,7 +333,6 @@ def test_rounding_errors_of_a_gram_matrix_are_not_refused():
 
 
 def test_too_many_rows_are_refused_before_any_kernel(monkeypatch):
-    """More rows than fit into memory are refused before any kernel is computed."""
     monkeypatch.setattr(kernel_features, "available_memory", lambda: 1e4)
     calls = []
     with pytest.raises(DataError, match=r"over 39 distinct rows needs .* GiB of memory"):

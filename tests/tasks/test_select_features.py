@@ -143,7 +143,6 @@ def test_features_of_one_kernel_stay_together(columns):
 
 @pytest.mark.parametrize("kernels", [False, True])
 def test_a_solution_of_some_features_predicts_after_reading(tmp_path, kernels):
-    """A solution of some features predicts saved and read back."""
     tasks = kernelised() if kernels else layouts()["shared"].standardize()
     small, W = with_weights(tasks.select_features([0, 2, 3]))
     solution = mtl.minimize(mtl.squared_loss(W, small) + mtl.ridge(W)).solve()
