@@ -109,16 +109,6 @@ def test_a_backend_out_of_iterations_is_not_asked_forever(by_planes, monkeypatch
     assert point.status != "optimal" and np.isfinite(point.objective) and 1 <= len(asked) <= 20
 
 
-@pytest.mark.slow
-def test_a_user_solves_the_model_in_place_of_its_problem():
-    problem = problem_of(AUC(), 4.0, n=60)
-    model = problem.to_cvxpy()
-    assert model.is_relaxation and model.problem.is_dcp()
-    assert model.solve(solver="CLARABEL") == "optimal"
-    assert model.problem.value == pytest.approx(solve_reference(problem.form()).objective, rel=1e-7)
-    assert model.problem.value == pytest.approx(model.objective_value(model.blocks()), rel=1e-7)
-
-
 def test_rounds_that_run_out_are_said(by_planes, monkeypatch):
     monkeypatch.setattr("mtldsl.reference.model.SETTINGS", replace(SETTINGS, solve_rounds=3))
     form = problem_of(FScore(), 4.0).form()

@@ -1,4 +1,4 @@
-"""Predictions, scores and storage."""
+"""Predictions, scores and storage; task weights and noise levels."""
 
 import copy
 import pickle
