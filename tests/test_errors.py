@@ -30,7 +30,6 @@ class Silent(DataError):
         """Does not call the constructor above it."""
 
 
-# ------------------------------------------------------------------------------------------------ the sentence
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_text_is_the_message(kind):
     error = kind("W is not a matrix")
@@ -85,7 +84,6 @@ def test_an_error_is_given_its_place_without_being_changed():
     assert type(other) is SolverError and str(other) == str(placed)
 
 
-# ------------------------------------------------------------------------------------------------ other processes
 FULL = dict(term=Spelled("a", "b"), write_instead="write c", argument="labels", place=PLACE)
 SENT = [*(kind("wrong", **FULL) for kind in KINDS), TwoArguments(3, 4), Silent()]
 
@@ -137,7 +135,6 @@ def test_every_kind_is_still_pythons_too():
         raise mtl.MissingExtraError("no torch")
 
 
-# ------------------------------------------------------------------------------------------------ faces
 @pytest.fixture
 def problem_file(tmp_path):
     def load(text):

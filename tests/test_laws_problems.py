@@ -61,7 +61,6 @@ def optimum(problem, tol=1e-7):
     return solution.objective
 
 
-# ---------------------------------------------------------------------------------------------- lambda_max
 def test_the_lambda_max_of_an_f_score_is_a_bound_and_says_so():
     X, Y, _ = data("structured_hinge")
     tasks = mtl.Tasks.shared(X, Y)
@@ -76,7 +75,6 @@ def test_the_lambda_max_of_an_f_score_is_a_bound_and_says_so():
             assert critical == pytest.approx(1.0 / np.abs(2 * X.T @ Y).max(), rel=1e-9)
 
 
-# ------------------------------------------------------------------------------------------ the same data
 @pytest.mark.by_default("square_root_loss")
 @pytest.mark.parametrize("loss", LOSSES)
 def test_layouts_of_the_same_data_are_the_same_problem(loss):
@@ -168,7 +166,6 @@ def test_rescaling_targets_rescales_the_solution(loss, degree, norm):
     assert scaled == pytest.approx(c**degree * one, rel=1e-6)
 
 
-# ---------------------------------------------------------------------------------------------- degenerate
 def degenerate(loss):
     """case -> (X, Y): a zero column, two equal columns, one task, one feature, one row, few rows, constant
     targets.
@@ -221,7 +218,6 @@ def test_targets_that_are_all_zero_have_the_zero_solution():
         np.testing.assert_array_equal(solution.W, 0.0)
 
 
-# ---------------------------------------------------------------------------------------------- weak duality
 #: whose loss takes seconds for random multipliers, and is that of another model
 OTHER_LIKELIHOOD = "label_likelihood_with_a_k_support_norm_nonnegative"
 

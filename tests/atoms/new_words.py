@@ -22,7 +22,6 @@ class _AnyRows:
         return self
 
 
-# ---------------------------------------------------------------------------------------------------------- twins
 class RowLengths(_AnyRows, Norm):
     """l21_norm again: sum of the rows' lengths."""
 
@@ -180,7 +179,6 @@ class MarginShortfall(SeparableLoss):
         return np.minimum(-y, 0.0), np.maximum(-y, 0.0)
 
 
-# ------------------------------------------------------------------------------------------------------ new functions
 class RowMixture(_AnyRows, Regularizer):
     """sum_ij 0.3 |W_ij| + sum_r 0.8 ||W_r|| + 1/2 sum_ij 0.2 W_ij^2: three old words at once."""
 

@@ -60,7 +60,6 @@ def assert_consistent(plane, z, y, metric):
         assert plane.delta == pytest.approx(float(expected), rel=0, abs=1e-14)
 
 
-# ----------------------------------------------------------------------------------------- every labelling
 @pytest.mark.slow
 @labellings
 def test_oracle_against_every_labelling(metric):
@@ -107,7 +106,6 @@ def test_roc_area_against_the_sum_over_pairs(n, kind):
             )
 
 
-# --------------------------------------------------------------------------------------------- every table
 def scanned(metric, z, y):
     """The highest table by the plain scan, nothing screened."""
     positive, negative = classes_of(y)
@@ -133,7 +131,6 @@ def test_oracle_against_the_scan(metric, n):
                 assert_consistent(plane, z, y, metric)
 
 
-# ------------------------------------------------------------------------------------------ a user's metric
 def test_own_metrics_print_and_save_themselves():
     assert repr(Power(power=0.5)) == "Power(power=0.5)" and repr(WeighedError()) == "WeighedError()"
     assert Power(power=0.5).plain() == {"metric": "Power", "power": 0.5}
@@ -181,7 +178,6 @@ def test_a_million_samples(metric):
     assert plane.value == pytest.approx(plane.delta + plane.gradient(y) @ z, rel=1e-9) and plane.value > 0.0
 
 
-# -------------------------------------------------------------------------------------------- what is typed
 @for_each("cls", [PrecisionAt, RecallAt])
 @for_each("k", [0, -3, 0.0, -0.5, True, np.True_, "10", None, np.nan, np.inf, 2.5, [3], 1j])
 def test_wrong_k(cls, k):
@@ -235,7 +231,6 @@ def test_examples_and_what_they_print():
         assert type(again) is type(metric) and again.arguments() == metric.arguments()
 
 
-# ------------------------------------------------------------------------------------- several tasks at a time
 @for_each(
     "metrics",
     [[FScore()], [AUC()], [WeighedError()], [FScore(beta=0.4), AUC(), ROCArea(), FScore(beta=0.4)]],

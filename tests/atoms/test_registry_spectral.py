@@ -48,7 +48,6 @@ def penalised(atom, s) -> np.ndarray:
     return reference(atom)[0](np.asarray(s, float) ** 2 + getattr(atom, "eps", 0.0))
 
 
-# ---------------------------------------------------------------------------------------------------- the value
 @every_penalty
 def test_value_of_singular_values_far_apart(atom):
     """From 1e-12 to 1e12 on the diagonal, where they are known."""
@@ -62,7 +61,6 @@ def test_value_of_singular_values_far_apart(atom):
         assert expected - rounding <= atom.value(W) <= expected + left_out + rounding
 
 
-# --------------------------------------------------------------------------------------------- r and its slope
 @sums
 def test_r_is_concave_and_its_slope_the_derivative(atom):
     r, slope = reference(atom)
@@ -105,7 +103,6 @@ def test_weakly_convex_where_it_says_so(atom):
         assert bend >= -m / 8 * np.sum((V - W) ** 2) - 1e-12
 
 
-# -------------------------------------------------------------------------------------- gradients and majorisers
 @pytest.mark.slow
 @smooth_sums
 @every_shape
@@ -229,7 +226,6 @@ def test_turning_weights(atom):
         assert rest == pytest.approx(2.0 * float(reference(atom)[1](np.float64(atom.eps))), rel=1e-14)
 
 
-# ------------------------------------------------------------------------------------------------------ the prox
 def fine_minimum(atom, s, step) -> float:
     """min over x >= 0 of step phi(x) + (x - s)^2 / 2: the least on a grid, and on a second one around the best of the first."""
     value = lambda x: step * penalised(atom, x) + 0.5 * (x - s) ** 2  # noqa: E731
@@ -332,7 +328,6 @@ def test_projection_is_nearest_of_all_matrices_of_that_rank(atom, shape):
             assert np.linalg.norm(Q @ (Q.T @ W) - W) >= distance * (1 - 1e-12) - 1e-12 * np.abs(W).max()
 
 
-# ---------------------------------------------------------------------------------------------------- the dual side
 @every_function
 def test_conjugate_is_finite_at_zero_alone(atom):
     """sup of <Z, W> - g(W): -g(0) at Z = 0, since W = 0 is best; else without bound along its leading singular pair."""

@@ -30,7 +30,6 @@ from tests.registry_cases import (
 )
 
 
-# ------------------------------------------------------------------------------------------------ the material
 def described(atom: Structure) -> list:
     """What the model says of every matrix: a Range, or the matrix that is given."""
     return [getattr(atom, field.name) for field in fields(atom) if "matrix" in field.metadata]
@@ -88,7 +87,6 @@ def assert_allowed(atom, matrices):
         assert values.sum() <= what.trace * (1 + 1e-12)
 
 
-# ----------------------------------------------------------------------------------- the profile and the update
 @every_structure
 @every_situation
 def test_profile_is_the_value_at_the_update(atom, situation):
@@ -204,7 +202,6 @@ def test_gradient_is_that_of_the_profile(atom):
     assert checked == 12 or not atom.is_smooth
 
 
-# ----------------------------------------------------------------------------------------- symmetries and shapes
 @pytest.mark.slow
 @learns_all
 @for_each("shape", [(1, 1), (1, 4), (5, 1), (4, 5), (3, 3)])
@@ -242,7 +239,6 @@ def test_takes_float32_and_leaves_its_arguments_alone(atom):
         np.testing.assert_array_equal(S.dense(), then)
 
 
-# --------------------------------------------------------------------------------------------- the conjugate
 @pytest.mark.slow
 @every_structure
 def test_fenchel_young(atom):
@@ -360,7 +356,6 @@ def test_conjugate_where_one_side_is_much_longer(shape, singular):
     check_conjugate(atom, Z)
 
 
-# --------------------------------------------------------------------------------------------------- convexity
 @pytest.mark.slow
 @for_each("atom", STRUCTURES + [case for case in SPECTRAL if hasattr(case.values[0], "update")])
 def test_convex_where_it_says_so(atom):

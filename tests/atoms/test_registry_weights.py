@@ -58,7 +58,6 @@ def feasible(atom, rng) -> np.ndarray:
     return radius * theta / np.linalg.norm(theta, p)
 
 
-# ---------------------------------------------------------------------------------------------- value and update
 @pytest.mark.slow
 @every_norm
 @every_situation
@@ -89,7 +88,6 @@ def test_start_is_allowed_and_has_a_weight_of_every_kernel(atom):
     assert len(set(atom.names)) == len(atom.names) == len(atom.kernels) == len(theta)
 
 
-# ------------------------------------------------------------------------------------------------------- duality
 @pytest.mark.slow
 @every_norm
 def test_conjugate_is_attained_at_the_multipliers_weights(atom):
@@ -125,7 +123,6 @@ def _rows(kernel):
     return slice(None) if kernel.columns is None else kernel.columns
 
 
-# ---------------------------------------------------------------------------------------- symmetries and scaling
 @pytest.mark.slow
 @learning
 @for_each("radius", [0.1, 5.0])

@@ -28,7 +28,6 @@ from tests.loops import for_each
 PATH = np.array([[1.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 1.0]])
 
 
-# ------------------------------------------------------------------------------------------- proxes
 @for_each("scale", [1e-6, 1.0, 1e6])
 def test_total_variation_prox_is_exact_on_long_rows(scale):
     """(Y - V) / step must be a subgradient: row sums 0, running sums in [-1, 1], and <., V> = TV(V)."""
@@ -62,7 +61,6 @@ def test_trace_norm_prox_is_as_accurate_as_the_svd(shape, ratio):
         assert np.abs(TraceNorm().prox(W, ratio * scale) - exact).max() <= 1e-13 * scale
 
 
-# ------------------------------------------------------------------------------------- what they prove
 def test_dual_projections_remove_nearly_constant_rows():
     Z = 1e8 + np.random.default_rng(8).normal(size=(5, 4))
     for atom in (TotalVariation(), MeanRegularizer(), GraphLaplacian.examples()[0]):
@@ -83,7 +81,6 @@ def test_a_kronecker_ridge_of_bad_condition_keeps_its_conjugate(condition):
     assert penalty.value(W) + penalty.conjugate(Z) == pytest.approx(float(np.vdot(W, Z)), rel=1e-7)
 
 
-# -------------------------------------------------------------------------------- balls and printing
 def test_what_is_not_a_norm_has_no_ball():
     assert [atom.ball(1.0) for atom in [Ridge(), SquaredTraceNorm(), MeanRegularizer()]] == [None] * 3
 
@@ -104,7 +101,6 @@ def test_latex(atom, argument, latex):
     assert atom.latex(argument) == latex
 
 
-# ------------------------------------------------------------------------------------------- what does not fit
 @for_each(
     ("atom", "message"),
     [

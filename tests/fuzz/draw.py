@@ -100,7 +100,6 @@ def _coefficient(rng, wild: float) -> float:
     return float(10.0 ** rng.uniform(-2, 2)) if kind < 0.8 else 1.0
 
 
-# ------------------------------------------------------------------------------------------------ expressions
 def _plain(name: str) -> Expression:
     return Expression(name, (Part(name),))
 
@@ -133,7 +132,6 @@ def _argument(rng, name: str, shape: tuple[int, int]) -> Expression:
     return _plain(name)
 
 
-# -------------------------------------------------------------------------------------------------- penalties
 def _penalties(rng, blocks: dict, shape) -> tuple[list[Penalty], list[str]]:
     found, tags = [], []
     for name in blocks:
@@ -197,7 +195,6 @@ def _special(rng, name: str) -> Penalty:
     return Penalty(word, options, _coefficient(rng, 0.1), _plain(name))
 
 
-# ------------------------------------------------------------------------------------------------ constraints
 def _constraints(rng, blocks: dict, shape) -> tuple[list[Constraint], bool, list[str]]:
     """Constraints on one block, whether they can be met, and a word for them."""
     if rng.random() > 0.3:

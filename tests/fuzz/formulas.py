@@ -138,7 +138,6 @@ def _violation(c: Constraint, W: np.ndarray) -> LONG:
     return max(PENALTIES[c.kind](W) - LONG(c.bound), LONG(0))
 
 
-# ------------------------------------------------------------------------------------------------------ losses
 def _softplus(x):
     """log(1 + exp(x)) without overflow."""
     return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
@@ -201,7 +200,6 @@ LOSSES = {
 }
 
 
-# -------------------------------------------------------------------------------------------------- penalties
 def _weights(weights):
     return LONG(1) if weights is None else np.asarray(weights, LONG)
 

@@ -93,8 +93,6 @@ class _Statement:
             found[f"{name}.intercept"] = b
         return found
 
-    # -------------------------------------------------------------------------------------------- pieces
-
     def _expression(self, expression: Expression, factor=1.0):
         """factor * expression"""
         total = 0.0
@@ -157,7 +155,6 @@ def _double(array):
     return np.asarray(array, float)
 
 
-# ------------------------------------------------------------------------------------------------------ losses
 def _of_residuals(statement, loss, z, y, s, c, unit, _):
     """Losses of residuals r = unit * (z - y), with weights s and the coefficient c."""
     r = z - _double(y)
@@ -217,7 +214,6 @@ MARGINS = {
 }  # fmt: skip
 
 
-# -------------------------------------------------------------------------------------------------- penalties
 def _factor(matrix) -> np.ndarray:
     values, vectors = np.linalg.eigh(np.asarray(matrix, float))
     return vectors * np.sqrt(np.maximum(values, 0.0))

@@ -21,7 +21,6 @@ def write_sound_files(folder: Path) -> None:
     _write_parts(folder, X, Y)
 
 
-# ------------------------------------------------------------------------------------------------- solutions
 def _write_solutions(folder: Path, X, Y) -> None:
     tasks, W = with_weights(mtl.Tasks.shared(X, Y), intercept=True)
     mtl.minimize(mtl.hinge_loss(W, tasks) + mtl.ridge(W)).solve(tol=1e-3).save(folder / "solution" / "a.npz")
@@ -76,7 +75,6 @@ def _use_solution(folder: Path) -> None:
         solution.save(path)
 
 
-# -------------------------------------------------------------------------------------------------- tables
 def _write_tables(folder: Path, X, Y) -> None:
     rows = "\n".join(
         f"{a:.3f},{b:.3f},{'red' if c > 0 else 'blue'},{y:g}" for (a, b, c), (y, _) in zip(X, Y, strict=True)
@@ -136,7 +134,6 @@ def _use_npy(folder: Path) -> None:
         assert array.copy().shape == array.shape
 
 
-# -------------------------------------------------------------------------------------- data on the disk
 def _write_parts(folder: Path, X, Y) -> None:
     import pyarrow
     import pyarrow.parquet

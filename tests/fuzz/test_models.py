@@ -48,7 +48,6 @@ def test_the_oracle_helps(request):
     assert share >= LEAST_SHARE_WITH_ORACLE, [one.seed for one in cases if not one.has_oracle]
 
 
-# ------------------------------------------------------------------------------------------------- the judge
 def _judged(monkeypatch, seed, change):
     """What is found where the answer to a seed is changed before it is judged."""
     ask = judging._solve
@@ -115,7 +114,6 @@ def test_a_word_of_infeasibility_is_checked(monkeypatch):
     assert "optimal where infeasible" in judge(seed).findings
 
 
-# ------------------------------------------------------------------------------------------------ the oracle
 def test_the_same_seed_is_the_same_model():
     assert str(problem_of(draw(5))) == str(problem_of(draw(5)))
     for one, other in zip(draw(5).data[0].tasks(), draw(5).data[0].tasks(), strict=True):

@@ -26,7 +26,6 @@ def atom_of(problem):
     return problem.form().functions[-1].atom
 
 
-# ------------------------------------------------------------------------------------------------------ the forms
 @for_each(
     "bound, ball",
     [
@@ -89,7 +88,6 @@ def test_rows_and_columns_of_an_expression():
     assert kernels[0].n_tasks == 2
 
 
-# --------------------------------------------------------------------------------------------------- the refusals
 THETA = mtl.KernelWeights(4)
 OPERATORS = {"==": operator.eq, "<=": operator.le}
 OTHER = mtl.Weights(tasks_of(names=("a", "b")), name="V")

@@ -179,7 +179,6 @@ def test_each_mistake_is_refused_with_what_to_write(typed, said):
     assert_refused(typed, said, globals())
 
 
-# ----------------------------------------------------------------------------------------- what can be typed
 def bound_by(*constraints):
     """The ranges that the compiled model states of its matrices."""
     (term,) = fetr(subject_to=[*constraints, S2 >> 0.5, S2 << 2]).form().functions

@@ -52,7 +52,6 @@ def discs(ax):
     return found
 
 
-# ---------------------------------------------------------------------------------------------------------- the tree
 def test_the_tree_is_that_of_the_parents():
     up = {"a": "x", "b": "x", "c": "y", "d": "y", "x": "top", "y": "top"}
     X = np.random.default_rng(0).normal(size=(40, 3))
@@ -100,7 +99,6 @@ def test_several_views_are_drawn_one_at_a_time():
         nodes_of(two, "sound")
 
 
-# -------------------------------------------------------------------------------------------------------- the picture
 def test_every_node_has_its_weight_and_its_place():
     values = np.linspace(0.9, 0.2, 15)
     ax = tree_plot(binary(3, values), title="Eight")

@@ -256,7 +256,6 @@ def test_the_losses_infimum_is_a_bound_where_they_reach_it():
     assert bound == pytest.approx(infimum, rel=1e-12)
 
 
-# --------------------------------------------------------------------------------------- structured hinges
 STRUCTURED = {
     "f1": mtl.metrics.FScore(), "f2": mtl.metrics.FScore(beta=2.0), "auc": mtl.metrics.AUC(), "rocarea": mtl.metrics.ROCArea(), "errors": mtl.metrics.ErrorRate(), "balanced": mtl.metrics.BalancedError(), "jaccard": mtl.metrics.Jaccard(), "gmean": mtl.metrics.GMean(),
     "area": mtl.metrics.PartialAUC(0.5), "part": mtl.metrics.PartialAUC(0.9, 0.3), "ap": mtl.metrics.AveragePrecision(), "ndcg": mtl.metrics.NDCG(),

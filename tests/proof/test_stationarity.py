@@ -89,7 +89,6 @@ def test_an_update_that_is_worse_leaves_no_point_stationary(monkeypatch):
     assert proof.stationarity.residual == np.inf and not proof.is_stationary(1.0)
 
 
-# ----------------------------------------------------------------------------------- solutions are stationary
 @pytest.mark.slow
 @for_each("method, seed", [("joint", 0), ("lbfgs", 1), ("block", 2)])
 def test_solutions_meet_the_conditions_of_first_order(method, seed):
@@ -107,7 +106,6 @@ def test_solutions_meet_the_conditions_of_first_order(method, seed):
     assert first_order_gap(ETA * W.T @ A @ W - RHO * d * np.linalg.inv(B), B) <= 1e-6 * size
 
 
-# --------------------------------------------------------------------------- decreases are those of the blocks
 @pytest.mark.slow
 @for_each("seed", range(2))
 def test_decreases_are_the_true_ones(seed):
@@ -187,7 +185,6 @@ def test_the_flip_flop_baseline_is_not_called_stationary(more):
     assert solution.status != "stationary", solution.stationarity
 
 
-# ------------------------------------------------------------------------------------ the bound on all optima
 @pytest.mark.slow
 @for_each("seed", range(5))
 def test_no_solve_from_anywhere_ends_below_the_bound(seed):
@@ -213,7 +210,6 @@ def test_the_gap_to_the_bound_may_prove_a_global_optimum():
     assert solution.status == "optimal" and solution.gap <= 1e-6
 
 
-# ---------------------------------------------------------------------------------------------- interruptions
 @pytest.mark.parametrize("method, looks", [("block", 1), ("flip_flop", 3), ("joint", 3), ("lbfgs", 1)])
 def test_an_interrupted_solution_is_one_point(method, looks):
     """Its objective is that of its weights with its matrices; what was reached before is not lost."""
@@ -232,7 +228,6 @@ def test_an_interrupted_solution_is_one_point(method, looks):
     assert method == "flip_flop" or solution.objective <= min(seen) + 1e-12 * abs(min(seen))
 
 
-# ------------------------------------------------------------------------------------ terms that are not smooth
 @pytest.mark.slow
 @for_each("seed", [0, 4])
 def test_an_inactive_constraint_does_not_make_a_point_stationary(seed):

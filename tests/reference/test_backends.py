@@ -142,7 +142,6 @@ def test_several_threads_have_a_process_each():
     assert len(backend_process._idle) <= backend_process.SETTINGS.idle_processes
 
 
-# ----------------------------------------------------------------------------------- Ctrl-C, forks and orphans
 LONG = (
     BEGIN
     + """

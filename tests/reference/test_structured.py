@@ -65,7 +65,6 @@ def test_statement_and_oracle_are_the_highest_plane(metric):
         assert most_violated(z, y, metric).value == pytest.approx(expected, rel=1e-13, abs=1e-14)
 
 
-# ------------------------------------------------------------------------------------------------ whole models
 def problem_of(metric, coefficient=2.0, n=30, seed=0, regularizer=mtl.l1_norm, intercept=False, **options):
     tasks, W = with_weights(shared(seed, n=n, labels="sign"), intercept=intercept)
     return mtl.minimize(
@@ -191,7 +190,6 @@ def test_a_ranking_metric_without_a_formula_is_refused():
         to_cvxpy(form)
 
 
-# --------------------------------------------------------------------------------- optima established elsewhere
 NAMES = ("auc_l1_n10", "auc_l1_n60", "auc_trace_n10", "f1_l21_n10", "hamming_l1_n10", "rocarea_l21_n40")
 METRICS = {
     "auc_product": lambda beta: AUC(),

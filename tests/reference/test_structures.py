@@ -55,7 +55,6 @@ def test_weights_outside_a_singular_covariance_cost_infinity():
     np.testing.assert_allclose(V.value, [[4 / 3, 2 / 3], [0, 0]], atol=1e-7)  # v / 2 + (v - w) = 0
 
 
-# ------------------------------------------------------------------------------------------------- constraints
 def violation(S, atom, k) -> float:
     constraints = range_constraints(cp.Variable((len(S), len(S)), symmetric=True, value=S), atom, k)
     assert all(constraint.is_dcp() for constraint in constraints)
@@ -80,7 +79,6 @@ def test_a_given_matrix_has_no_block():
             ask(given, 1, W, [A, B])
 
 
-# ------------------------------------------------------------------------------------------------------ blocks
 def positive(rng, n, low, high):
     """A random symmetric matrix with eigenvalues between low and high, evenly in their logarithm."""
     Q = np.linalg.qr(rng.normal(size=(n, n)))[0]
@@ -127,7 +125,6 @@ def test_block_optimum_and_bound_enclose_the_minimum(d, m, salt):
             assert block_bound(atom, k, V, replaced(matrices, k, 50.0 * S)) <= found.value + 1e-12 * size
 
 
-# ---------------------------------------------------------------------------------------------- known optima
 @for_each("name", ["fetr_shared_5x3", "fetr_pertask_3x5"])
 def test_the_sdp_of_a_known_step(name):
     """Sigma1 given w_step.W and S2: the optimum there is eta tr(S1 W S2 W^T) - rho m log|S1|, without loss and log|S2|."""

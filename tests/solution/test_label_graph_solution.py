@@ -66,7 +66,6 @@ def best(table):
     return ALL[table.argmax(axis=1)]
 
 
-# ----------------------------------------------------------------------------------------------- predictions
 @for_each("which", ["hinge", "likelihood", "triple"])
 def test_predictions_are_certified_best_of_all_labellings(which, request):
     solution = request.getfixturevalue(which)
@@ -143,7 +142,6 @@ def test_what_a_labelling_has_not_is_refused(hinge):
             call()
 
 
-# ---------------------------------------------------------------------------------------------------- scores
 def test_scores_are_of_the_labels_and_of_the_margins(hinge, likelihood):
     new = data(n=40, seed=5)
     tasks = mtl.Tasks.shared(*new, task_names=NAMES)
@@ -182,7 +180,6 @@ def test_standardised_tasks_and_kernels_take_new_inputs():
     assert solution.edge_usage(TASKS) == solution.edge_usage(X) == solution.edge_usage(scaled)
 
 
-# ----------------------------------------------------------------------------------------------------- graph
 def test_the_attributes_of_the_graph(hinge):
     graph, V = hinge.graph, hinge["V"]
     assert list(graph.nodes) == NAMES
@@ -266,7 +263,6 @@ def test_the_round_in_which_an_edge_came():
     assert model.solve("admm", tol=0.5, max_iter=20).label_graph.added is None
 
 
-# ----------------------------------------------------------------------------------- multipliers and storage
 def test_multipliers_are_a_table_that_gives_the_weights(hinge):
     """At the optimum lam U = -(the labels' columns of X^T u): the multipliers of the scores, one row a sample."""
     u = hinge.multipliers["clique_hinge(U, V, tasks)"]

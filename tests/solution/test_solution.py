@@ -100,7 +100,6 @@ def test_mistakes_are_named(classified):
         fitted(shared(3), mtl.squared_loss).predict_proba(shared(3).X)
 
 
-# -------------------------------------------------------------------------------------------------- measures by name
 FACES = {"labels": "predict", "scores": "decision_function", "probabilities": "predict_proba"}
 
 
@@ -151,7 +150,6 @@ def test_what_does_not_suit_is_refused(loss, labels, name, kind, says):
         fitted(tasks, loss, intercept=False).score(tasks, name)
 
 
-# ------------------------------------------------------------------------------------ metrics and structured losses
 class Missed(mtl.Metric):
     """A metric of one's own."""
 

@@ -100,7 +100,6 @@ def test_a_device_is_not_replaced():
     assert stat.S_ISCHR(os.stat("/dev/full").st_mode)
 
 
-# ---------------------------------------------------------------------------------------------- what a user meets
 def test_a_solution_that_cannot_be_saved(tmp_path, solution):
     path = solution.save(tmp_path / "w")
     old = path.read_bytes()

@@ -169,7 +169,6 @@ def test_what_was_not_foreseen_is_a_typed_error(monkeypatch):
         solved(mtl.trace_norm, many(3), solver="admm")
 
 
-# ------------------------------------------------------------------------------------------- how much there is
 def group(root, version, path, **files):
     """A control group, and the process in it."""
     (root / "proc/self").mkdir(parents=True, exist_ok=True)
