@@ -14,7 +14,7 @@ def of_log_rank():
     return mtl.minimize(mtl.square_root_loss(W, tasks) + mu * mtl.log_rank(W)), mu
 
 
-def test_no_point_of_a_spectrum_that_may_lock_is_worse_than_alone():
+def test_no_point_of_a_spectrum_that_locks_is_worse_than_alone():
     """Each starts from the one before and alone, and the better of the two is kept."""
     problem, mu = of_log_rank()
     for found in problem.path(mu, [4.0, 1.0, 0.3, 0.1]):
