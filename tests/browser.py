@@ -1,7 +1,5 @@
 """Pages in headless Chromium: how wide they are, whether their pictures and formulas have a size, what a script makes of them."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Models over a graph of labels for tests of solvers: data with dependent labels, and objectives by looking at every labelling."""
 
-from __future__ import annotations
-
 from itertools import combinations, product
 
 import numpy as np

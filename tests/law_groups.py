@@ -1,14 +1,10 @@
 """Laws as pytest items: one item a law and word, which runs over the word's examples and the law's arguments and names each case that fails."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import pytest
 
 from mtldsl.extending.law import Case, LawError
-
-__all__ = ["groups", "run_all"]
 
 
 def groups(cases: Iterable[Case], slow: Iterable[str] = (), dear: Iterable[str] = ()) -> list:

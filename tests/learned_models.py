@@ -1,12 +1,8 @@
 """FETR in many variants: sum of squares, a matrix-normal penalty, and both precisions within bounds."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import mtldsl as mtl
-
-__all__ = ["ETA", "HIGH", "LOW", "RHO", "fetr", "least"]
 
 ETA, RHO, LOW, HIGH = 0.7, 1.3, 0.05, 20.0
 

@@ -1,7 +1,5 @@
 """Many quick cases as one pytest item: a loop that goes on after a failure and names every case that fails."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator
@@ -9,8 +7,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-
-__all__ = ["for_each", "values_of"]
 
 #: Characters of a case in the list of those that failed.
 _SHOWN_LENGTH = 160

@@ -3,8 +3,6 @@
 Each is a function of no argument that returns a Problem; the name says what is mixed.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy import sparse
 

@@ -7,8 +7,6 @@ without docstrings and comments. Where one of these has changed the optimum is f
 all of them anew, and compares.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import inspect
@@ -19,8 +17,6 @@ from pathlib import Path
 
 from tests import models
 from tests.models import MODELS
-
-__all__ = ["fingerprint", "reference_optimum", "solution_of", "solved_by_reference", "stored"]
 
 STORE = Path(__file__).with_name("optima.json")
 REFERENCE = Path(__file__).parents[1] / "reference"

@@ -1,12 +1,8 @@
 """Products of many lists cut down to few cases, such that every two values of two lists still meet in one of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import combinations, product
 from typing import Any
-
-__all__ = ["pairwise_cases"]
 
 
 def pairwise_cases(*lists: Iterable) -> list[tuple]:

@@ -1,7 +1,5 @@
 """Every atom's examples as pytest parameters, beside the data that the laws of mtldsl/testing run on."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

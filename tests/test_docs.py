@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+import mtldsl as mtl
+from mtldsl import estimators
 from mtldsl.cli.problem_files.problem_file import load_problem
 from mtldsl.errors import ModelError
+from tests.loops import for_each
 
 ROOT = Path(__file__).parents[1]
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
@@ -92,3 +95,33 @@ def test_the_catalogue_page_is_what_the_command_prints(command_line):
     _, printed, _ = command_line("words", "--markdown")
     page = (ROOT / "docs" / "words.md").read_text()
     assert page == printed, "write it anew: mtldsl words --markdown > docs/words.md"
+
+
+PUBLIC = {
+    **{name: getattr(mtl, name) for name in mtl.__all__},
+    **{name: getattr(estimators, name) for name in estimators.__all__},
+}
+FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+
+def examples_of(name):
+    return doctest.DocTestParser().get_doctest(PUBLIC[name].__doc__ or "", {}, name, None, 0)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("start", range(8))
+def test_an_example_runs_by_itself(start):
+    failed = {}
+    for name in list(PUBLIC)[start::8]:
+        said = []
+        runner = doctest.DocTestRunner(verbose=False, optionflags=FLAGS)
+        runner.run(examples_of(name), out=said.append)
+        if runner.failures:
+            failed[name] = "".join(said)
+    assert failed == {}
+
+
+@for_each("name", [name for name, word in PUBLIC.items() if hasattr(word, "atom")])
+def test_the_example_of_a_word_has_it_in_a_model(name):
+    typed = "".join(one.source for one in examples_of(name).examples)
+    assert f"mtl.{name}(" in typed and "mtl.minimize(" in typed and "solve()" in typed

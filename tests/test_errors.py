@@ -11,6 +11,7 @@ import pytest
 import mtldsl as mtl
 from mtldsl import errors
 from mtldsl.errors import DataError, ModelError, MTLError, Place, SolverError, Spelled
+from tests.models import with_weights
 
 KINDS = [kind for kind in map(errors.__dict__.get, errors.__all__) if issubclass(kind, MTLError)]
 PLACE = Place("p.toml", 2, 5, "  2 | lam = 'a'\n    |       ^^^", ("parameters", "lam"))
@@ -29,7 +30,6 @@ class Silent(DataError):
         """Does not call the constructor above it."""
 
 
-# ------------------------------------------------------------------------------------------------ the sentence
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_text_is_the_message(kind):
     error = kind("W is not a matrix")
@@ -84,7 +84,6 @@ def test_an_error_is_given_its_place_without_being_changed():
     assert type(other) is SolverError and str(other) == str(placed)
 
 
-# ------------------------------------------------------------------------------------------------ other processes
 FULL = dict(term=Spelled("a", "b"), write_instead="write c", argument="labels", place=PLACE)
 SENT = [*(kind("wrong", **FULL) for kind in KINDS), TwoArguments(3, 4), Silent()]
 
@@ -136,7 +135,6 @@ def test_every_kind_is_still_pythons_too():
         raise mtl.MissingExtraError("no torch")
 
 
-# ------------------------------------------------------------------------------------------------ faces
 @pytest.fixture
 def problem_file(tmp_path):
     def load(text):
@@ -180,8 +178,7 @@ def test_a_problem_file_adds_the_place_and_leaves_the_fields(problem_file, text,
 
 def test_one_error_on_two_faces(problem_file):
     """What Python makes by a call, a file declares in a table."""
-    tasks = mtl.datasets.make_low_rank(n_tasks=3, n_features=4)[0]
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.datasets.make_low_rank(n_tasks=3, n_features=4)[0])
     with pytest.raises(ModelError) as caught:
         mtl.matrix_normal(W, W, W)
     assert str(caught.value).endswith(

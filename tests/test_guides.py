@@ -46,7 +46,6 @@ def test_links_lead_to_files_and_headings(page):
             assert heading in anchors(file), f"{page.name}: {target}: {sorted(anchors(file))}"
 
 
-# ----------------------------------------------------------------------------------------------------- pictures
 def pictures():
     """docs/_ext/pictures, as the site imports it."""
     pytest.importorskip("matplotlib")
@@ -98,7 +97,6 @@ def test_a_penalty_whose_assumption_holds_is_the_best():
     }
 
 
-# --------------------------------------------------------------------------------------- figures that pages repeat
 def cells(line: str) -> list[str]:
     return [cell.strip().strip("*") for cell in line.strip().strip("|").split("|")]
 

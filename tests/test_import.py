@@ -10,7 +10,7 @@ import pytest
 
 import mtldsl
 from mtldsl.language import vocabulary
-from tests.fresh import first_steps, loaded_by
+from tests.fresh import loaded_by, shown_by_all
 
 ROOT = Path(__file__).parents[1]
 HEAVY = [
@@ -32,9 +32,10 @@ def test_every_public_name_is_there_and_documented():
         assert getattr(mtldsl, name).__doc__, name
 
 
+@pytest.mark.process
 def test_dir_shows_what_a_user_types_and_no_module():
     """In a process where everything was imported already: the modules are there, and are not shown."""
-    fits, shown = first_steps()[2]
+    fits, shown = shown_by_all()
     assert fits and set(shown) == {*mtldsl.__all__, *mtldsl._ROOMS, "__version__"}
     assert not {*vocabulary.METRICS, *vocabulary.SIMILARITIES} & set(shown)
     assert not {"errors", "annotations", "TYPE_CHECKING", "import_module", "language", "cli"} & set(shown)

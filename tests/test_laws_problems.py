@@ -25,15 +25,8 @@ LOSSES = sorted(
     for name, atom in REGISTRY.items()
     if issubclass(atom, Loss) and atom.labels not in ("indicators", "classes")
 )
-NORMS = ["l1_norm", "l21_norm", "l12_norm", "l1_inf_norm", "frobenius_norm", "trace_norm"]
 every_loss = for_each("loss", LOSSES)
 WEIGHTED = [name for name in LOSSES if REGISTRY[name].weighs_samples]
-METRICS = [
-    mtl.metrics.FScore(), mtl.metrics.FScore(beta=3.0), mtl.metrics.AUC(), mtl.metrics.ROCArea(),
-    mtl.metrics.ErrorRate(), mtl.metrics.BalancedError(), mtl.metrics.Jaccard(), mtl.metrics.GMean(),
-    mtl.metrics.PartialAUC(0.8, 0.2), mtl.metrics.AveragePrecision(), mtl.metrics.NDCG(),
-    mtl.metrics.PrecisionAt(7), mtl.metrics.RecallAt(3),
-]  # fmt: skip
 
 
 def labels(loss, X, rng):
@@ -68,54 +61,6 @@ def optimum(problem, tol=1e-7):
     return solution.objective
 
 
-# ---------------------------------------------------------------------------------------------- lambda_max
-@pytest.mark.slow
-@for_each("loss, norm", list(zip(LOSSES, cycle(NORMS), strict=False)))
-def test_zero_is_the_solution_at_lambda_max_and_not_just_below(loss, norm):
-    X, Y, _ = data(loss)
-    tasks = mtl.Tasks.shared(X, Y)
-    W, lam = mtl.Weights(tasks), mtl.Parameter(1.0)
-    problem = mtl.minimize(getattr(mtl, loss)(W, tasks) + lam * getattr(mtl, norm)(W))
-    critical = problem.lambda_max(lam)
-    at_zero = problem.form().value({"W": np.zeros((D, M))})
-    lam.value = critical * (1 + 1e-6)
-    assert optimum(problem) == pytest.approx(at_zero, rel=1e-6)
-    assert solve_reference(problem.form()).objective == pytest.approx(at_zero, rel=1e-6)
-    if not critical.exact:  # an upper bound: nothing is said of what is below
-        assert loss == "structured_hinge"
-        return
-    lam.value = critical * 0.9
-    assert optimum(problem) < at_zero * (1 - 1e-5) - 1e-9
-    assert solve_reference(problem.form()).objective < at_zero * (1 - 1e-5) - 1e-9
-
-
-@pytest.mark.by_default("ROCArea()-l21_norm")
-@pytest.mark.parametrize(
-    "metric, norm", list(zip(METRICS, cycle(["l21_norm", "trace_norm", "l1_norm"]), strict=False)), ids=str
-)
-def test_zero_is_the_solution_up_to_the_lambda_max_of_a_metric(metric, norm):
-    """lam * losses + norm, as the field writes it; beyond lambda_max only where it is said to be exact."""
-    X, Y, _ = data("structured_hinge", n=10)
-    tasks = mtl.Tasks.shared(X, Y)
-    W, lam = mtl.Weights(tasks), mtl.Parameter(1.0)
-    problem = mtl.minimize(lam * mtl.structured_hinge(W, tasks, metric=metric) + getattr(mtl, norm)(W))
-    critical = problem.lambda_max(lam)
-    assert 0 < critical < np.inf
-    # from the coefficient on the norm it is the inverse
-    other = mtl.minimize(mtl.structured_hinge(W, tasks, metric=metric) + lam * getattr(mtl, norm)(W))
-    assert other.lambda_max(lam) == pytest.approx(1.0 / critical, rel=1e-12)
-    for factor in (0.5, 1 - 1e-6):
-        lam.value = critical * factor
-        at_zero = problem.form().value({"W": np.zeros((D, M))})
-        assert solve_reference(problem.form()).objective == pytest.approx(at_zero, rel=1e-6)
-        assert np.abs(problem.solve(tol=1e-8).W).max() <= 1e-6
-    if critical.exact:
-        lam.value = critical * 1.2
-        at_zero = problem.form().value({"W": np.zeros((D, M))})
-        assert solve_reference(problem.form()).objective < at_zero * (1 - 1e-5)
-        assert np.abs(problem.solve(tol=1e-8).W).max() > 1e-4
-
-
 def test_the_lambda_max_of_an_f_score_is_a_bound_and_says_so():
     X, Y, _ = data("structured_hinge")
     tasks = mtl.Tasks.shared(X, Y)
@@ -130,7 +75,6 @@ def test_the_lambda_max_of_an_f_score_is_a_bound_and_says_so():
             assert critical == pytest.approx(1.0 / np.abs(2 * X.T @ Y).max(), rel=1e-9)
 
 
-# ------------------------------------------------------------------------------------------ the same data
 @pytest.mark.by_default("square_root_loss")
 @pytest.mark.parametrize("loss", LOSSES)
 def test_layouts_of_the_same_data_are_the_same_problem(loss):
@@ -222,18 +166,6 @@ def test_rescaling_targets_rescales_the_solution(loss, degree, norm):
     assert scaled == pytest.approx(c**degree * one, rel=1e-6)
 
 
-@pytest.mark.slow
-@for_each("loss", LOSSES)
-def test_float32_data_give_the_answer_of_float64(loss):
-    X, Y, _ = data(loss)
-    X, Y = X.astype(np.float32), Y.astype(np.float32)
-    single = problem_of(loss, mtl.Tasks.shared(X, Y), (0.5, "l21_norm"))
-    double = problem_of(loss, mtl.Tasks.shared(X.astype(float), Y.astype(float)), (0.5, "l21_norm"))
-    assert single.solve().W.dtype == np.float64
-    assert optimum(single) == pytest.approx(optimum(double), rel=1e-9)
-
-
-# ---------------------------------------------------------------------------------------------- degenerate
 def degenerate(loss):
     """case -> (X, Y): a zero column, two equal columns, one task, one feature, one row, few rows, constant
     targets.
@@ -286,7 +218,6 @@ def test_targets_that_are_all_zero_have_the_zero_solution():
         np.testing.assert_array_equal(solution.W, 0.0)
 
 
-# ---------------------------------------------------------------------------------------------- weak duality
 #: whose loss takes seconds for random multipliers, and is that of another model
 OTHER_LIKELIHOOD = "label_likelihood_with_a_k_support_norm_nonnegative"
 

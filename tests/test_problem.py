@@ -61,7 +61,6 @@ def test_parameters_inside_arguments_count():
 
 
 def test_a_time_limit_returns_the_best_point_uncertified():
-    """A time limit returns the best point and does not call it optimal."""
     problem = MODELS["absolute_deviation_frobenius_elastic"]()
     solution = problem.solve(tol=1e-13, max_seconds=1e-3)
     assert solution.status == "time_limit"

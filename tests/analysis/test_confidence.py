@@ -8,6 +8,7 @@ import pytest
 
 import mtldsl as mtl
 from tests.loops import for_each
+from tests.models import with_weights
 
 
 def regression(seed=0, n=150, d=4, m=2, noise=1.0, influential=None):
@@ -75,8 +76,7 @@ def test_tasks_of_one_class_in_a_sample_are_left_out_and_counted():
     Y = np.where(X[:, :2] + rng.normal(size=(30, 2)) > 0, 1.0, -1.0)
     Y[:, 1] = -1.0
     Y[:2, 1] = 1.0
-    tasks = mtl.Tasks.shared(X, Y, task_names=["a", "rare"])
-    W = mtl.Weights(tasks, intercept=True)
+    tasks, W = with_weights(mtl.Tasks.shared(X, Y, task_names=["a", "rare"]), intercept=True)
     found = mtl.minimize(mtl.logistic_loss(W, tasks) + mtl.trace_norm(W)).bootstrap(60)
     expected = 60 * (28 / 30) ** 30
     assert 0 < found.not_learned[1] < 4 * expected and found.not_learned[0] == 0

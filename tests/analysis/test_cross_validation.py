@@ -218,7 +218,6 @@ def test_groups_and_folds_of_one_s_own():
     assert not np.array_equal(own.scores, plain.scores)
 
 
-# ------------------------------------------------------------------------------------------------ one class
 def test_a_task_of_one_class_in_a_fold_is_skipped_there_and_told(rare):
     problem, lam = model(rare)
     with pytest.warns(OneClassWarning, match=r"cross_validate\(lam\): .*fold \d: 'rare'; one_class='skip'"):
@@ -287,7 +286,6 @@ def test_a_model_of_single_tasks_cannot_lose_a_task(rare):
         problem.cross_validate(lam, [1.0], folds=3)
 
 
-# ------------------------------------------------------------------------------------------------ what it shows
 def test_the_text_is_read_by_people():
     problem, lam = model(labelled())
     text = repr(problem.cross_validate(lam, [4.0, 1.0, 100.0], folds=3, metric="log_loss", refit=False))
@@ -304,7 +302,6 @@ def test_what_is_not_solved_is_told():
     assert "not solved to the tolerance: 6 of 6 rows" in repr(found)
 
 
-# ------------------------------------------------------------------------------------------------ mistakes
 @for_each(
     "arguments, options, says",
     [

@@ -5,6 +5,7 @@ import pytest
 
 import mtldsl as mtl
 from tests.loops import for_each
+from tests.models import with_weights
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(30, 6))
@@ -88,8 +89,7 @@ def test_multipliers_by_name_are_taken_and_explained():
 def test_a_solution_of_another_model_or_of_other_data_is_refused():
     problem, other = models()["two norms"], models()["elastic net"]
     solution = other.solve()
-    fewer = mtl.Tasks.shared(X[:20], TASKS.targets.reshape(4, -1).T[:20])
-    W = mtl.Weights(fewer)
+    fewer, W = with_weights(mtl.Tasks.shared(X[:20], TASKS.targets.reshape(4, -1).T[:20]))
     same = mtl.minimize(mtl.squared_loss(W, fewer) + 3 * mtl.l1_norm(W) + 0.5 * mtl.ridge(W))
     for stated in (problem, same):
         for ask in (stated.check_bound, stated.conditions):

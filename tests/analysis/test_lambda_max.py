@@ -21,10 +21,14 @@ LOSSES = sorted(
     and atom.labels not in ("indicators", "classes")
     and atom.takes_intercept is not False
 )
-#: Not those that fix the number of positives, to which a constant does not matter.
 METRICS = [
     mtl.metrics.FScore(), mtl.metrics.FScore(beta=2.0), mtl.metrics.AUC(), mtl.metrics.ROCArea(),
     mtl.metrics.ErrorRate(),
+]  # fmt: skip
+#: those too that fix the number of positives, to which a constant does not matter
+WITHOUT_INTERCEPT = [
+    *METRICS, mtl.metrics.BalancedError(), mtl.metrics.Jaccard(), mtl.metrics.GMean(), mtl.metrics.PartialAUC(0.8, 0.2),
+    mtl.metrics.AveragePrecision(), mtl.metrics.NDCG(), mtl.metrics.PrecisionAt(7), mtl.metrics.RecallAt(3),
 ]  # fmt: skip
 
 
@@ -150,10 +154,17 @@ def test_balls_around_zero_have_no_say():
 
 
 @pytest.mark.slow
-@for_each("metric, norm", list(zip(METRICS, cycle(NORMS), strict=False)), ids=str)
-def test_zero_of_structured_hinges_with_intercepts(metric, norm):
+@for_each(
+    "metric, norm, intercept",
+    [
+        *zip(METRICS, cycle(NORMS), cycle([True]), strict=False),
+        *zip(WITHOUT_INTERCEPT, cycle(NORMS[::-1]), cycle([False]), strict=False),
+    ],
+    ids=str,
+)
+def test_zero_of_structured_hinges(metric, norm, intercept):
     tasks, lam = tasks_for("structured_hinge", seed=3, share=0.4, n=18), mtl.Parameter(1.0)
-    W = mtl.Weights(tasks, intercept=True)
+    W = mtl.Weights(tasks, intercept=intercept)
     loss = mtl.structured_hinge(W, tasks, metric=metric)
     critical = require_law(mtl.minimize(lam * loss + getattr(mtl, norm)(W)), lam, on_loss=True)
     assert 0 < critical < np.inf

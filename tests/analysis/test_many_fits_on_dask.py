@@ -46,7 +46,6 @@ def workers_of(client) -> set[int]:
 
 @pytest.mark.cluster
 def test_cross_validate_on_workers_has_the_same_bits(client_of_processes, tmp_path):
-    """A cross-validation is done by the workers with the same bits."""
     problem, lam = stated()
     alone = problem.cross_validate(lam, [8.0, 2.0, 0.5], folds=4, metric=PidRate(tmp_path))
     assert os.listdir(tmp_path) == [str(os.getpid())]

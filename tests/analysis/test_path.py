@@ -1,76 +1,31 @@
 """Paths and critical values ask of a model what they name: a statement that can be solved, not a Problem."""
 
-from dataclasses import dataclass
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.problems.path import checked_values, walk
 from tests.loops import for_each
 from tests.models import shared
 
 
-@dataclass
-class Answer:
-    objective: float
-    is_certified: bool = True
-    interrupted: bool = False
-    status: str = "optimal"
-    seconds: float = 0.0
-    blocks: tuple = ()
-    iterations: int = 1
+def of_log_rank():
+    tasks = shared(1, n=20)
+    W, mu = mtl.Weights(tasks), mtl.Parameter(5.0, name="mu")
+    return mtl.minimize(mtl.square_root_loss(W, tasks) + mu * mtl.log_rank(W)), mu
 
 
-class Solvable:
-    """Gives its answers one after another, and notes what it was asked."""
-
-    def __init__(self, answers, locks=False):
-        self.parameters, self.answers, self.asked = [mtl.Parameter(5.0, name="mu")], list(answers), []
-        atom = SimpleNamespace(separable="spectrum", convex=not locks)
-        self.form = lambda: SimpleNamespace(functions=[SimpleNamespace(atom=atom)])
-
-    def solve(self, warm_start=None):
-        self.asked.append((self.parameters[0].value, warm_start))
-        return self.answers.pop(0)
-
-    def path(self, values):
-        kept = []
-        (mu,) = self.parameters
-        found = list(walk(self, mu, checked_values(self, mu, values), {}, kept.append))
-        assert kept == found and mu.value == 5.0
-        return found
-
-
-FIRST, PROVEN, LOWER = Answer(3.0), Answer(2.0), Answer(1.0, is_certified=False)
-WARM, COLD, INTERRUPTED = Answer(2.0), Answer(1.0), Answer(3.0, interrupted=True)
-
-
-@for_each(
-    "answers, locks, path, asked",
-    [
-        (
-            [FIRST, PROVEN],
-            False,
-            [FIRST, PROVEN],
-            [(2.0, None), (1.0, FIRST)],
-        ),  # each starts from the one before
-        # where a spectrum may lock, the better of two is kept, and what is proven goes before what is lower
-        ([FIRST, WARM, COLD], True, [FIRST, COLD], [(2.0, None), (1.0, FIRST), (1.0, None)]),
-        ([FIRST, PROVEN, LOWER], True, [FIRST, PROVEN], [(2.0, None), (1.0, FIRST), (1.0, None)]),
-        ([INTERRUPTED, COLD], False, [INTERRUPTED], [(2.0, None)]),
-    ],
-)
-def test_which_starts_are_tried_and_which_answer_is_kept(answers, locks, path, asked):
-    model = Solvable(answers, locks)
-    assert model.path([2, 1]) == path and model.asked == asked
+def test_no_point_of_a_spectrum_that_locks_is_worse_than_alone():
+    """Each starts from the one before and alone, and the better of the two is kept."""
+    problem, mu = of_log_rank()
+    for found in problem.path(mu, [4.0, 1.0, 0.3, 0.1]):
+        alone, own = of_log_rank()
+        own.value = found.parameters["mu"]
+        assert found.objective <= alone.solve().objective * (1 + 1e-9)
+    assert mu.value == 5.0
 
 
 def test_what_was_kept_is_what_a_later_check_is_of():
-    tasks = shared(1, n=20)
-    W, mu = mtl.Weights(tasks), mtl.Parameter(1.0, name="mu")
-    problem = mtl.minimize(mtl.square_root_loss(W, tasks) + mu * mtl.log_rank(W))
+    problem, mu = of_log_rank()
     *_, last = problem.path(mu, [4.0, 2.0])
     mu.value = 2.0
     assert problem._fresh() is last
@@ -78,9 +33,9 @@ def test_what_was_kept_is_what_a_later_check_is_of():
 
 @for_each("values", [[-1.0], [float("inf")], "10", [[1.0]], [None]])
 def test_values_are_numbers(values):
-    model = Solvable([])
+    problem, mu = of_log_rank()
     with pytest.raises(mtl.ModelError, match=r"^path\(mu, .*the values must be a list of numbers"):
-        checked_values(model, model.parameters[0], values)
+        problem.path(mu, values)
 
 
 SQUARES = {

@@ -18,11 +18,6 @@ from mtldsl.atoms.metrics import (
     RecallAt,
 )
 
-__all__ = [
-    "TIGHT", "TOP", "WHOLE_BOX", "Arbitrary", "Cubed", "Power", "labels", "minus_conjugate", "planes_of",
-    "scores", "value_of_planes",
-]  # fmt: skip
-
 #: of labellings, all of which they allow
 WHOLE_BOX = [
     FScore(), FScore(beta=2.0), FScore(beta=0.3), AUC(), ErrorRate(), BalancedError(), Jaccard(), GMean(),

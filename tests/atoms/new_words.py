@@ -3,8 +3,6 @@
 `registered()` enters them, with a reference formula each, and takes them out again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -24,7 +22,6 @@ class _AnyRows:
         return self
 
 
-# ---------------------------------------------------------------------------------------------------------- twins
 class RowLengths(_AnyRows, Norm):
     """l21_norm again: sum of the rows' lengths."""
 
@@ -182,7 +179,6 @@ class MarginShortfall(SeparableLoss):
         return np.minimum(-y, 0.0), np.maximum(-y, 0.0)
 
 
-# ------------------------------------------------------------------------------------------------------ new functions
 class RowMixture(_AnyRows, Regularizer):
     """sum_ij 0.3 |W_ij| + sum_r 0.8 ||W_r|| + 1/2 sum_ij 0.2 W_ij^2: three old words at once."""
 

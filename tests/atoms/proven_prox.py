@@ -1,13 +1,9 @@
 """The proof of a composed proximal step: what `ProxOfSum` returns beside it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from mtldsl.atoms.matrix_function import Set
-
-__all__ = ["multipliers_prove"]
 
 
 def multipliers_prove(terms, together, W, step, accuracy=1e-9):

@@ -32,7 +32,6 @@ def assert_least(atom, W, rel=1e-11):
     assert atom.value(W) == pytest.approx(least(W, atom).value, rel=rel)
 
 
-# ------------------------------------------------------------------------------------------------- equation E.1
 @for_each("p", POWERS)
 def test_closed_form_as_printed(p):
     """theta_m = a_m^{1/(p+1)} / (sum_k a_k^{p/(p+1)})^{1/p}."""
@@ -53,7 +52,6 @@ def test_nothing_to_weigh_leaves_the_largest_equal_weights():
     np.testing.assert_array_equal(KernelWeightBall(np.inf, 0.5).update(np.array([1.0, 2.0])), [0.5, 0.5])
 
 
-# ---------------------------------------------------------------------------------------- the interior point method
 @pytest.mark.slow
 @for_each(
     "p, noise",
@@ -127,7 +125,6 @@ def test_weights_that_are_kept_are_those_of_the_same_numbers():
     assert atom.value(W) == fresh.value(W) != first
 
 
-# ------------------------------------------------------------------------------------ ranges, weights and views
 T, D = 4, 5
 UNIT, UNION = np.eye(T), kernel(np.ones(T), "union")
 W = np.random.default_rng(0).normal(size=(D, T))

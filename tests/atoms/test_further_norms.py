@@ -16,7 +16,6 @@ TASKS = mtl.Tasks.shared(RNG.normal(size=(12, 4)), RNG.normal(size=(12, 3)), tas
 W = mtl.Weights(TASKS)
 
 
-# --------------------------------------------------------------------------------------------- trees of groups
 def nested_at_random(rng, n: int) -> list[list[int]]:
     """Random halves of random halves, some of them left out, in a random order."""
     found, open_ones = [], [rng.permutation(n).tolist()]
@@ -48,7 +47,6 @@ def test_a_tree_is_its_nodes_with_the_leaves_below():
     assert term.text == listed.text
 
 
-# ------------------------------------------------------------------------------------- latent groups, factors
 @for_each("tiny", [0.0, 1e-8, 1e-13, 1e-15, 1e-20, 1e-100, 1e-200])
 def test_a_latent_row_of_nearly_zero_costs_nearly_nothing(tiny):
     norm, V = LatentGroupNorm([[0, 1, 2], [2, 3, 4], [4, 5]]), np.array([[1.9, 1.3, 1.8, 0.1, 0.1, 0.0]]).T
@@ -96,7 +94,6 @@ def test_the_max_norm_of_a_long_matrix_is_between_its_bounds(shape):
     assert low * (1 - 1e-12) <= MaxNorm().value(W) <= high * (1 + 1e-7) and high - low <= 1e-4 * high
 
 
-# ------------------------------------------------------------------------------------------- what is refused
 REFUSED = [
     (mtl.tree_norm, {}, "tree_norm needs groups, of rows"),
     (mtl.tree_norm, {"rows": [[0]], "columns": [[0]]}, "tree_norm needs groups, of rows"),

@@ -33,7 +33,6 @@ def model(word, tasks, edges=EDGES, penalty=mtl.half_squared_group_norm, lam=0.1
     return mtl.minimize(word(U, V, tasks) + lam * (mtl.ridge(U) + penalty(V)))
 
 
-# ---------------------------------------------------------------------------------------------- the same data
 @pytest.mark.slow
 @every_loss
 def test_permuting_the_data_permutes_the_solution(word):
@@ -60,7 +59,6 @@ def test_permuting_the_data_permutes_the_solution(word):
     np.testing.assert_array_equal(solutions[0].predict(X)[rows], solutions[0].predict(X[rows]))
 
 
-# ------------------------------------------------------------------------------------------------ degenerate
 def degenerate():
     X, Y, rng = data(9)
     zero_column, equal_labels = X.copy(), Y.copy()

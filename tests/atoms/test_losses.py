@@ -51,7 +51,6 @@ def test_square_root_loss_where_there_are_no_residuals():
     assert SquaredLoss().majorizer_weight(y, y) == 1.0 and SumOfSquares().majorizer_weight(y, y) == 2.0
 
 
-# ------------------------------------------------------------------------------------ extremes and interfaces
 def test_logistic_loss_does_not_overflow():
     z, y = np.array([-1e5, 1e5, -1e300]), np.array([1.0, 1.0, 1.0])
     assert LogisticLoss().pointwise(z, y).tolist() == [1e5, 0.0, 1e300]
@@ -89,7 +88,6 @@ def test_parameters_may_be_any_real_number():
     assert SquareRootLoss(0).arguments() == {} and SquareRootLoss(eps=1).arguments() == {"eps": 1.0}
 
 
-# ---------------------------------------------------------------------------------- proximal steps
 def _bisect(increasing, low, high, digits=40):
     """The root of an increasing function of Decimals."""
     while high - low > Decimal(10) ** -digits * max(abs(low), abs(high), Decimal(1)):
@@ -183,7 +181,6 @@ def test_square_root_prox_solves_its_equation(seed, spread, log_eps, log_size, l
     assert np.all(np.abs(x) <= np.abs(r)) and np.all(x * r >= 0)
 
 
-# ------------------------------------------------------------------------------------- conjugates
 @for_each("loss", examples(SeparableLoss))
 def test_conjugate_at_the_ends_of_its_domain_and_beyond(loss):
     """An end is the slope far out: there <u, z> - f(z) is the supremum (0 log 0 = 0), and beyond it grows without bound."""

@@ -25,7 +25,6 @@ def mixture(rng, metric, y, planes=3):
     return rng.dirichlet(np.ones(planes + 1))[:planes] @ np.array(slopes)
 
 
-# ------------------------------------------------------------------------------------ against enumeration
 @pytest.mark.slow
 @every_metric
 def test_conjugate_against_every_plane(metric):
@@ -77,7 +76,6 @@ def test_for_large_tasks_it_is_an_upper_bound(metric, monkeypatch):
         assert np.mean(ratios) > 0.95
 
 
-# --------------------------------------------------------------------------------------------- Fenchel-Young
 @pytest.mark.slow
 @every_metric
 @pytest.mark.parametrize("n", [40, 300])
@@ -103,7 +101,6 @@ def test_fenchel_young(metric, n):
         )
 
 
-# ------------------------------------------------------------------------------------------------ the domain
 @for_each("metric", [PrecisionAt(k=2), RecallAt(k=5), PrecisionAt(k=12), ROCArea()], ids=repr)
 def test_infinite_where_the_sums_do_not_fit(metric):
     """Signs and sizes are right, sums of p or of pairs are not."""

@@ -1,4 +1,4 @@
-"""Oracles of metrics against every labelling for small tasks, every table for larger ones; and what is typed."""
+"""Oracles of metrics against every labelling for small tasks, every table for larger ones; what is typed; and metrics that a user writes."""
 
 import itertools
 
@@ -22,6 +22,7 @@ from tests.atoms.metric_data import (
     value_of_planes,
 )
 from tests.loops import for_each
+from tests.models import with_weights
 
 
 class WeighedError(Metric):
@@ -59,7 +60,6 @@ def assert_consistent(plane, z, y, metric):
         assert plane.delta == pytest.approx(float(expected), rel=0, abs=1e-14)
 
 
-# ----------------------------------------------------------------------------------------- every labelling
 @pytest.mark.slow
 @labellings
 def test_oracle_against_every_labelling(metric):
@@ -106,7 +106,6 @@ def test_roc_area_against_the_sum_over_pairs(n, kind):
             )
 
 
-# --------------------------------------------------------------------------------------------- every table
 def scanned(metric, z, y):
     """The highest table by the plain scan, nothing screened."""
     positive, negative = classes_of(y)
@@ -132,7 +131,6 @@ def test_oracle_against_the_scan(metric, n):
                 assert_consistent(plane, z, y, metric)
 
 
-# ------------------------------------------------------------------------------------------ a user's metric
 def test_own_metrics_print_and_save_themselves():
     assert repr(Power(power=0.5)) == "Power(power=0.5)" and repr(WeighedError()) == "WeighedError()"
     assert Power(power=0.5).plain() == {"metric": "Power", "power": 0.5}
@@ -180,7 +178,6 @@ def test_a_million_samples(metric):
     assert plane.value == pytest.approx(plane.delta + plane.gradient(y) @ z, rel=1e-9) and plane.value > 0.0
 
 
-# -------------------------------------------------------------------------------------------- what is typed
 @for_each("cls", [PrecisionAt, RecallAt])
 @for_each("k", [0, -3, 0.0, -0.5, True, np.True_, "10", None, np.nan, np.inf, 2.5, [3], 1j])
 def test_wrong_k(cls, k):
@@ -234,7 +231,6 @@ def test_examples_and_what_they_print():
         assert type(again) is type(metric) and again.arguments() == metric.arguments()
 
 
-# ------------------------------------------------------------------------------------- several tasks at a time
 @for_each(
     "metrics",
     [[FScore()], [AUC()], [WeighedError()], [FScore(beta=0.4), AUC(), ROCArea(), FScore(beta=0.4)]],
@@ -245,8 +241,7 @@ def test_the_planes_of_all_tasks_are_those_of_each(metrics):
     sizes = rng.integers(2, 30, 4 * len(metrics))
     ys = [labels(rng, n) for n in sizes]
     each = [metrics[i % len(metrics)] for i in range(len(ys))]
-    tasks = mtl.Tasks.separate([np.eye(30)[:n] for n in sizes], ys)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.separate([np.eye(30)[:n] for n in sizes], ys))
     metric = each if len(metrics) > 1 else metrics[0]
     (loss,) = mtl.minimize(mtl.structured_hinge(W, tasks, metric=metric) + mtl.l1_norm(W)).form().losses
     for size in (0.0, 0.02, 0.3):
@@ -261,3 +256,73 @@ def test_the_planes_of_all_tasks_are_those_of_each(metrics):
         )
     z[0] = np.nan
     assert np.isnan(loss.value(z)) and np.isfinite(loss.highest(z).values[1:]).all()
+
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(60, 4))
+Y = np.where(X @ rng.normal(size=(4, 3)) + 0.5 * rng.normal(size=(60, 3)) > 0.4, 1.0, -1.0)
+TASKS = mtl.Tasks.shared(X, Y)
+
+
+def balanced(self, b, c, positives, negatives):
+    return 0.5 * (b / negatives + c / positives)
+
+
+def solve(**members):
+    W = mtl.Weights(TASKS)
+    metric = type("Mine", (mtl.Metric,), members)()
+    return mtl.minimize(mtl.l21_norm(W) + 5 * mtl.structured_hinge(W, TASKS, metric=metric)).solve()
+
+
+@for_each(
+    "delta, message",
+    [
+        (lambda self, b, c, p, n: max(b, c), r"Mine\(\): its delta fails with ValueError"),
+        (lambda self, b, c, p, n: 1.0, r"its delta is 1 at b=0, c=0 of \d+ positives"),
+        (lambda self, b, c, p, n: b / n - 0.5 * c / p, r"its delta is -0\.\d+ at b=0, c=1"),
+        (lambda self, b, c, p, n: np.where(b > 3, np.nan, b), r"its delta is nan at b=4, c=0"),
+    ],
+)
+def test_a_delta_that_is_no_loss_is_refused_where_it_is_typed(delta, message):
+    W = mtl.Weights(TASKS)
+    with pytest.raises(mtl.ModelError, match=message):
+        mtl.structured_hinge(W, TASKS, metric=type("Mine", (mtl.Metric,), {"delta": delta})())
+
+
+@for_each("delta", [lambda self, b, c, p, n: b + c, lambda self, b, c, p, n: np.maximum(b, c)])
+def test_whole_numbers_are_numbers(delta):
+    assert solve(delta=delta).is_optimal
+
+
+BELIEVED = r"best_counts or limits found a labelling worth 0 where b=\d+, c=\d+ is worth 1"
+WRONG = [
+    ({}, "the class Mine has no delta; write delta"),
+    ({"delta": balanced, "best_counts": lambda self, of_negatives, of_positives, p, n: (0, 0)}, BELIEVED),
+    ({"delta": balanced, "limits": lambda self, p, n: (-1.0, 1.0)}, BELIEVED),
+    ({"delta": balanced, "best_counts": lambda self, of_negatives, of_positives, p, n: (1000, 0)},
+     "best_counts gave b=1000, c=0, but"),
+]  # fmt: skip
+
+
+@for_each("members, message", WRONG)
+def test_an_own_oracle_is_checked_and_not_believed(members, message):
+    with pytest.raises(mtl.ModelError, match=message):
+        solve(**members)
+
+
+def test_a_metric_is_no_term():
+    parameter = mtl.Parameter(1.0)
+    for typed in (lambda m: 2 * m, lambda m: m + mtl.metrics.AUC(), lambda m: parameter * m, lambda m: m / 2):
+        with pytest.raises(
+            mtl.ModelError, match=r"FScore\(\) is a metric, no term of a model: write structured_hinge"
+        ):
+            typed(mtl.metrics.FScore())
+
+
+def test_a_warm_start_leaves_the_solution_it_starts_from_alone():
+    W, lam = mtl.Weights(TASKS), mtl.Parameter(2.0)
+    problem = mtl.minimize(mtl.l21_norm(W) + lam * mtl.structured_hinge(W, TASKS))
+    first = problem.solve()
+    lam.value = 3.0
+    again = [problem.solve(warm_start=first) for _ in range(3)]
+    assert len({s.objective for s in again}) == 1 and len({s.iterations for s in again}) == 1

@@ -1,7 +1,5 @@
 """A word that was registered a moment ago composes, is ordered and is chosen by its traits, like the old word that has the same."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np
@@ -36,7 +34,6 @@ def new():
     assert not {cls.name for cls in NEW} & set(REGISTRY)
 
 
-# ---------------------------------------------------------------------------------------------------------- alone
 @pytest.mark.slow
 @for_each("cls", NEW)
 def test_the_laws_hold(new, cls):
@@ -44,7 +41,6 @@ def test_the_laws_hold(new, cls):
     assert check_atom(cls) > 20
 
 
-# -------------------------------------------------------------------------------------------------------- in solvers
 MODELS = {}
 
 
@@ -157,7 +153,6 @@ def test_its_answers_are_those_of_the_old_word_and_are_proven(new, build, chosen
         assert solution.objective == pytest.approx(expected.objective, rel=2e-6)
 
 
-# -------------------------------------------------------------------------------------------------- functions of one's own
 def test_a_mixture_of_row_penalties_is_descended_by_coordinates(new):
     """Like the sum of the three old words that it is, with one multiplier instead of three."""
     t, W = with_weights(shared(12))

@@ -1,7 +1,5 @@
 """The prox of a sum: proven by its multipliers, and compared with a generic splitting method."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mtldsl.atoms.prox.composition import prox_of_sum, unsupported_reason

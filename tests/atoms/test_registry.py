@@ -48,7 +48,6 @@ def test_every_law_is_checked_on_some_word():
 
 
 def test_norms_have_balls_and_radial_losses_majorizers():
-    """The norms without weights have balls and radial losses majorizers."""
 
     def words(law):
         return {case.subject.name for case in CASES if case.law.name == law}

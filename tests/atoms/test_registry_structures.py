@@ -30,7 +30,6 @@ from tests.registry_cases import (
 )
 
 
-# ------------------------------------------------------------------------------------------------ the material
 def described(atom: Structure) -> list:
     """What the model says of every matrix: a Range, or the matrix that is given."""
     return [getattr(atom, field.name) for field in fields(atom) if "matrix" in field.metadata]
@@ -88,7 +87,6 @@ def assert_allowed(atom, matrices):
         assert values.sum() <= what.trace * (1 + 1e-12)
 
 
-# ----------------------------------------------------------------------------------- the profile and the update
 @every_structure
 @every_situation
 def test_profile_is_the_value_at_the_update(atom, situation):
@@ -204,7 +202,6 @@ def test_gradient_is_that_of_the_profile(atom):
     assert checked == 12 or not atom.is_smooth
 
 
-# ----------------------------------------------------------------------------------------- symmetries and shapes
 @pytest.mark.slow
 @learns_all
 @for_each("shape", [(1, 1), (1, 4), (5, 1), (4, 5), (3, 3)])
@@ -242,7 +239,6 @@ def test_takes_float32_and_leaves_its_arguments_alone(atom):
         np.testing.assert_array_equal(S.dense(), then)
 
 
-# --------------------------------------------------------------------------------------------- the conjugate
 @pytest.mark.slow
 @every_structure
 def test_fenchel_young(atom):
@@ -360,27 +356,6 @@ def test_conjugate_where_one_side_is_much_longer(shape, singular):
     check_conjugate(atom, Z)
 
 
-A, B = (V @ V.T + np.eye(n) for n in WEIGHTS_SHAPE for V in [np.random.default_rng(n).normal(size=(n, n))])
-
-
-@for_each("first", [Range(1.5, 1.5), SpectralMatrix.of(A)], ids=["point", "given"])
-@for_each("second", [Range(0.7, 0.7), SpectralMatrix.of(B)], ids=["point", "given"])
-def test_matrix_normal_of_given_matrices_is_quadratic(first, second):
-    """eta tr(S1 W S2 W^T) - c, conjugate tr(S1^-1 Z S2^-1 Z^T) / (4 eta) + c, c = rho (m log|S1| + d log|S2|)."""
-    atom = MatrixNormal(eta=0.7, rho=1.3).bound([first, second])
-    S1 = 1.5 * np.eye(5) if isinstance(first, Range) else A
-    S2 = 0.7 * np.eye(4) if isinstance(second, Range) else B
-    assert atom.convex
-    constant = 1.3 * (4 * np.linalg.slogdet(S1)[1] + 5 * np.linalg.slogdet(S2)[1])
-    for salt, size in enumerate((1e-3, 1.0, 1e3)):
-        W, Z = matrix(atom, salt, size), matrix(atom, 10 + salt, size)
-        assert atom.value(W) == near(0.7 * np.trace(S1 @ W @ S2 @ W.T) - constant)
-        inverse_form = np.trace(np.linalg.inv(S1) @ Z @ np.linalg.inv(S2) @ Z.T)
-        assert atom.conjugate(Z) == near(inverse_form / 2.8 + constant)
-        np.testing.assert_allclose(atom.gradient(W), 1.4 * S1 @ W @ S2, rtol=1e-10, atol=1e-12 * size)
-
-
-# --------------------------------------------------------------------------------------------------- convexity
 @pytest.mark.slow
 @for_each("atom", STRUCTURES + [case for case in SPECTRAL if hasattr(case.values[0], "update")])
 def test_convex_where_it_says_so(atom):

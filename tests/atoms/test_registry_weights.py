@@ -19,7 +19,6 @@ from tests.registry_cases import (
     KERNEL_NORMS,
     WEIGHTS_SHAPE,
     function_value,
-    inside_domain,
     matrix,
     random,
     weights,
@@ -59,7 +58,6 @@ def feasible(atom, rng) -> np.ndarray:
     return radius * theta / np.linalg.norm(theta, p)
 
 
-# ---------------------------------------------------------------------------------------------- value and update
 @pytest.mark.slow
 @every_norm
 @every_situation
@@ -90,7 +88,6 @@ def test_start_is_allowed_and_has_a_weight_of_every_kernel(atom):
     assert len(set(atom.names)) == len(atom.names) == len(atom.kernels) == len(theta)
 
 
-# ------------------------------------------------------------------------------------------------------- duality
 @pytest.mark.slow
 @every_norm
 def test_conjugate_is_attained_at_the_multipliers_weights(atom):
@@ -126,7 +123,6 @@ def _rows(kernel):
     return slice(None) if kernel.columns is None else kernel.columns
 
 
-# ---------------------------------------------------------------------------------------- symmetries and scaling
 @pytest.mark.slow
 @learning
 @for_each("radius", [0.1, 5.0])
@@ -169,14 +165,6 @@ def test_kernels_may_be_factored_in_any_way(atom):
         assert other.value(W) == near(atom.value(W), rel=1e-9)
         assert other.conjugate(W) == near(atom.conjugate(W))
         np.testing.assert_allclose(other.prox(W, 0.7), atom.prox(W, 0.7), atol=1e-6)
-
-
-@pytest.mark.slow
-@every_norm
-def test_prox_stays_in_the_range_of_the_kernels(atom):
-    P = atom.prox(matrix(atom, 77), 0.7)
-    assert np.isfinite(atom.value(P)) and np.isfinite(function_value(atom, P))
-    np.testing.assert_allclose(inside_domain(atom, P), P)
 
 
 def _times(atom, Z, theta) -> np.ndarray:

@@ -18,7 +18,6 @@ def which(atom) -> int:
     return 0 if atom.l1[0] > 0 else 1
 
 
-# --------------------------------------------------------------------------------------------- the structure
 @every_example
 @every_situation
 def test_update_is_the_minimiser_by_the_reference_bound(atom, situation):
@@ -44,7 +43,6 @@ def test_conjugate_is_finite_at_zero_alone(atom):
     assert reached[0] < reached[1] < reached[2]
 
 
-# ------------------------------------------------------------------------------------------ the graphical lasso
 def gap_by_hand(A, r, S) -> float:
     """Objective minus log|K| + n at K = A + clip(S^-1 - A, -r, r), from the definitions."""
     value = np.vdot(A, S) - np.linalg.slogdet(S)[1] + r * np.abs(S).sum()

@@ -31,7 +31,6 @@ def test_what_is_small_in_a_matrix_of_low_rank_is_rounding():
     assert LogRank(0.0).value(u @ v) == pytest.approx(np.log1p(s), rel=1e-13)
 
 
-# ---------------------------------------------------------------------------------------------- proximal steps
 def exact_log_prox(s: float, step: float) -> float:
     """In 60 digits: the better of 0 and the larger root of x^2 + (1 - s) x + step - s."""
     with localcontext() as context:
@@ -91,7 +90,6 @@ def test_an_infinite_slope_at_zero_is_no_accident():
     np.testing.assert_allclose(atom.prox(np.diag([4.0, 0.5]), 1.0), np.diag([3.0, 0.0]), rtol=1e-14)
 
 
-# -------------------------------------------------------------------------------------------------- parameters
 def rises(x):
     return x**2
 

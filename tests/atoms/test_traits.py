@@ -1,7 +1,5 @@
 """What follows of traits (proxes of sums) is proven, and the laws of traits, which test_registry.py runs, see atoms that declare wrongly."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 
@@ -39,7 +37,6 @@ def test_whatever_composes_composes_exactly(first):
     assert proven, "a ridge at least composes with everything"
 
 
-# ------------------------------------------------------------------------------------------- atoms that declare wrongly
 def lying(base, **wrong):
     """An instance of a class like `base` that says something else of itself."""
     return type("Lying", (base,), {k: property(lambda self, v=v: v) for k, v in wrong.items()})
@@ -92,7 +89,6 @@ def test_honest_atoms_of_the_same_kind_pass():
             case.run()
 
 
-# ------------------------------------------------------------------------------------------------------ who asks what
 ROOMS = ("atoms/calculus", "compile", "solvers", "analysis")
 KINDS = {"Loss", "Regularizer", "Set", "Structure", "MatrixFunction", "SeparableLoss"}
 

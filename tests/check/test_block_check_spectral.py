@@ -68,7 +68,6 @@ def test_agreement_of_reweighted_models(name):
     assert_stated(problem, solution)
 
 
-# ------------------------------------------------------------------------------------------------- mutations
 @pytest.fixture(scope="module")
 def solved():
     problem = model(mtl.log_rank, tasks=data(seed=3))
@@ -127,7 +126,6 @@ def test_a_wrong_reference_is_noticed(solved, monkeypatch):
     assert not problem.cross_check(solution).agrees
 
 
-# --------------------------------------------------------------------------------------- models without smoothing
 def exact(penalty=None, constraints=lambda W: [], largest_rank=M):
     """The model, and a point of it: proximal gradient steps on the sum of squares, from the least-squares weights."""
     tasks, W = with_weights(data(seed=2, rank=2))
@@ -240,7 +238,6 @@ def test_a_wrong_space_is_noticed_by_the_other_row(wrong):
     assert len(check.disagreements) == 1
 
 
-# --------------------------------------------------------------------------------------- steps of majorisation
 EPS = 1e-2
 
 
@@ -342,7 +339,6 @@ def test_a_majoriser_that_is_none_is_noticed(stepped, monkeypatch):
     assert any("after the step the majoriser is below the objective by" in text for text in wrong)
 
 
-# ---------------------------------------------------------------------------------------------------- large data
 @pytest.mark.slow
 def test_of_large_data_some_tasks_are_compared():
     """The very solution and its very steps, not those of a subsample."""

@@ -72,7 +72,6 @@ def test_a_solution_of_another_problem_is_refused(solved):
         mtl.minimize(mtl.squared_loss(V, tasks)).cross_check(solution)
 
 
-# ---------------------------------------------------------------------------------- what it must notice
 @for_each("atom", [SquaredLoss, L21Norm])
 def test_a_wrong_formula_is_noticed(solved, monkeypatch, atom):
     problem, solution, _ = solved
@@ -174,7 +173,6 @@ def test_disagreement_is_raised_on_request(solved):
     assert assert_agrees(problem, solution).agrees
 
 
-# ---------------------------------------------------------------------------------------------- sizes
 def test_too_large_a_problem_is_checked_on_a_seeded_subsample():
     problem = group_lasso(n=60)
     solution = problem.solve()
@@ -204,7 +202,6 @@ def test_a_semidefinite_matrix_beyond_cvxpy_is_refused(monkeypatch):
         problem.cross_check()
 
 
-# ---------------------------------------------------------------------------------------------- table
 def test_table(solved):
     *_, check = solved
     text = str(check)
@@ -250,7 +247,6 @@ def test_intercepts_and_sums_of_blocks():
 
 
 def test_too_many_tasks_for_cvxpy_are_not_stated(monkeypatch):
-    """A subsample of rows leaves every task: 40,000 of them ended the process for want of memory."""
     monkeypatch.setattr(cross_check, "SETTINGS", replace(cross_check.SETTINGS, max_tasks=3))
     problem = group_lasso()
     with pytest.raises(mtl.ModelError, match=r"4 tasks are too many to state in cvxpy.*tasks\.select"):

@@ -44,7 +44,6 @@ def dask_rows(labels="real", n=120):
     return tasks, mtl.Weights(tasks)
 
 
-# ------------------------------------------------------------------------------------------------- what workers do
 def sample_weights_forgotten(monkeypatch):
     """Workers count every sample once."""
     nothing = property(lambda slab: None, lambda slab, weights: None)
@@ -138,7 +137,6 @@ def test_without_the_sabotage_nothing_is_said(build, looked_at):
     assert mtl.minimize(statement, subject_to=constraints).solve().is_certified
 
 
-# ------------------------------------------------------------------------------------------------------ no false alarm
 LOSSES = {
     "squared_loss": "real", "sum_of_squares": "real", "square_root_loss": "real", "absolute_loss": "real", "huber_loss": "real",
     "quantile_loss": "real", "logistic_loss": "sign", "squared_hinge_loss": "sign", "hinge_loss": "sign", "exponential_loss": "sign",
@@ -187,7 +185,6 @@ def test_units_and_offsets_are_no_faults(word, shift, scale, looked_at):
     assert np.isfinite(problem.solve(max_iter=5).objective)
 
 
-# ----------------------------------------------------------------------------------------------------------- the price
 @pytest.mark.by_default("squared_loss")
 @pytest.mark.parametrize("word", ["squared_loss", "logistic_loss"])
 def test_a_twentieth_of_many_rows_is_looked_at(monkeypatch, word):

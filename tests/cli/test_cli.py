@@ -17,7 +17,7 @@ from mtldsl.cli.problem_files.problem_file import load_problem
 from mtldsl.errors import SolverError
 from mtldsl.problems.problem import Problem
 from mtldsl.solvers.routes import get_solver
-from tests.fresh import first_steps, loaded_by
+from tests.fresh import loaded_by, printed_by
 from tests.loops import for_each
 
 ROOT = Path(__file__).parents[2]
@@ -415,9 +415,8 @@ def test_the_module_ends_with_the_code_of_main(tmp_path, monkeypatch, capsys):
 @pytest.mark.slow
 def test_help_and_version_import_nothing_heavy():
     assert not {"cvxpy", "numba", "sklearn", "rich", "matplotlib"} & loaded_by("help")
-    printed = first_steps()[1]
-    assert printed["version"] == f"mtldsl {mtl.__version__}\n"
-    assert printed["help"].startswith("usage: mtldsl ")
+    assert printed_by("version") == f"mtldsl {mtl.__version__}\n"
+    assert printed_by("help").startswith("usage: mtldsl ")
 
 
 def test_a_terminal_without_greek_shows_question_marks(monkeypatch):

@@ -106,13 +106,6 @@ def test_tasks_are_matched_by_name_and_some_may_lack_rows(table, tmp_path):
     assert "1 task of 2 has no rows here" in out.read_text()
 
 
-def test_without_rows_there_are_no_scores(table, tmp_path):
-    file(tmp_path, *RIDGE)
-    assert main(["report", str(tmp_path / "w.npz"), "-o", str(tmp_path / "r.html")]) == 0
-    page = (tmp_path / "r.html").read_text()
-    assert "How well it predicts" not in page and "What was learned" in page
-
-
 @pytest.mark.slow
 def test_a_page_that_is_there_stays_unless_it_is_named(table, tmp_path, capsys):
     """`solve` writes a fuller page under this name; a path that was typed is overwritten, as that of every command is."""

@@ -12,6 +12,7 @@ from mtldsl.cli.command_line import main
 from mtldsl.cli.new_command import draft
 from mtldsl.language.source_text import Source
 from tests.loops import for_each
+from tests.models import with_weights
 
 
 @pytest.fixture(scope="module")
@@ -22,8 +23,7 @@ def saved(tmp_path_factory):
     X = rng.normal(size=(20, 2))
     Y = X @ rng.normal(size=(2, 2))
     np.savez(folder / "d.npz", X=X, Y=Y + 1)
-    tasks = mtl.Tasks.shared(X, Y, feature_names=["a", "b"])
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared(X, Y, feature_names=["a", "b"]))
     solution = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.ridge(W)).solve()
     solution.save(folder / "s.npz")
     solution.certificate.save(folder / "p.npz")

@@ -5,6 +5,7 @@ import pytest
 
 import mtldsl as mtl
 from tests.loops import for_each
+from tests.models import with_weights
 
 N = 60
 RNG = np.random.default_rng(0)
@@ -49,7 +50,6 @@ def model(tasks, loss="squared_loss", penalty="l21_norm", **options):
 @for_each("loss", LOSSES)
 @pytest.mark.parametrize("name", FAR)
 def test_the_optimum_is_that_of_the_same_columns_near_zero(name, loss):
-    """2^53 beside hinges and trace norms stalled after 3 to 13 seconds. Layouts take turns."""
     (differs, where), penalty = FAR[name], PENALTIES[LOSSES.index(loss) % 4]
     kind = ["table", "missing", "weights", "separate"][(LOSSES.index(loss) + list(FAR).index(name)) % 4]
     far = model(tasks_of(kind, differs + where, labels(loss)), loss, penalty).solve()
@@ -64,8 +64,7 @@ def test_the_optimum_is_that_of_the_same_columns_near_zero(name, loss):
 def test_losses_of_the_same_weights_move_together():
     found = []
     for where in (0.0, 2.0**40):
-        tasks = tasks_of("table", where + np.arange(N) / 64.0, SIGNAL)
-        W = mtl.Weights(tasks, intercept=True)
+        tasks, W = with_weights(tasks_of("table", where + np.arange(N) / 64.0, SIGNAL), intercept=True)
         both = mtl.squared_loss(W, tasks) + 0.3 * mtl.absolute_loss(W, tasks) + mtl.l21_norm(W)
         found.append(mtl.minimize(both).solve())
     assert [one.status for one in found] == ["optimal", "optimal"]

@@ -4,8 +4,6 @@ Values are those of the fast side's formulas where the easier form has them; fun
 evaluated by it.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

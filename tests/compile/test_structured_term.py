@@ -1,15 +1,19 @@
-"""Multipliers of structured hinges: what they prove is never more than the truth, which here is an enumeration of all labellings."""
+"""Multipliers of structured hinges, and losses of whole tasks: what they prove is never more than the truth, which here is an enumeration of all labellings."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import mtldsl as mtl
+from mtldsl.atoms.matrix_function import Loss
 from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, PrecisionAt, RecallAt, ROCArea
+from mtldsl.normal_form.terms.joint_losses import RadialTerm
 from mtldsl.normal_form.terms.structured_term import Mixture, ProvenDual
 from tests.atoms.metric_data import Arbitrary, labels, minus_conjugate
 from tests.loops import for_each
+from tests.models import separate, shared, with_weights
 
 LABELLINGS = [FScore(), FScore(beta=0.4), AUC(), ErrorRate(), PrecisionAt(2), RecallAt(0.5), Arbitrary(0.33)]
 ALL = [*LABELLINGS, ROCArea()]
@@ -22,8 +26,7 @@ COEFFICIENTS = (3.0, 0.25)
 def term_of(metric, rng, sizes=(6, 7)):
     """The structured term of two small tasks, with different coefficients."""
     targets = [labels(rng, n, rng.integers(2, n - 1)) for n in sizes]
-    tasks = mtl.Tasks.separate([rng.normal(size=(n, 3)) for n in sizes], targets)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.separate([rng.normal(size=(n, 3)) for n in sizes], targets))
     (loss,) = mtl.minimize(mtl.structured_hinge(W, tasks, metric=metric) + mtl.l1_norm(W)).form().losses
     apart = type(loss)(loss.atom, np.array(COEFFICIENTS), tasks, loss.map, loss.intercepts, loss.typed)
     return apart, targets
@@ -139,3 +142,39 @@ def test_balanced_multipliers_sum_to_zero_and_prove_no_more(metric, size):
             assert_proven(term, balanced, targets, metric)
             again = term.balanced(balanced)
             np.testing.assert_allclose(again.u, balanced.u, atol=1e-12)
+
+
+@for_each("make", [separate, lambda seed: shared(seed, sample_weights=True)])
+def test_all_tasks_at_once_are_the_tasks_one_by_one(make):
+    tasks, W = with_weights(make(3))
+    form = mtl.minimize(2.5 * mtl.square_root_loss(W, tasks, mean=True) + mtl.trace_norm(W)).form()
+    (loss,) = form.losses
+    assert isinstance(loss, RadialTerm)
+    rng = np.random.default_rng(0)
+    z = loss.tasks.targets + rng.normal(size=tasks.n_samples)
+    u = loss.dual_project(rng.normal(size=tasks.n_samples))
+    inner = 0.7 * u
+    apart = list(loss._tasks_apart())
+    assert loss.value(z) == pytest.approx(sum(c * loss.atom.value(z[r], y, s) for r, c, y, s in apart))
+    assert loss.conjugate(inner) == pytest.approx(
+        sum(c * loss.atom.conjugate(inner[r] / c, y, s) for r, c, y, s in apart)
+    )
+    assert np.isfinite(loss.conjugate(inner)) and loss.conjugate(3.0 * u + 1.0) == np.inf
+    for r, c, y, s in apart:
+        np.testing.assert_allclose(loss.gradient(z)[r], c * loss.atom.gradient(z[r], y, s), rtol=1e-12)
+        np.testing.assert_allclose(u[r], c * loss.atom.dual_project(u[r] / c, y, s), rtol=1e-12)
+    assert loss.value(z) + loss.conjugate(loss.gradient(z)) == pytest.approx(z @ loss.gradient(z))
+
+
+def test_a_radial_loss_that_is_not_the_norm_has_its_own_prox():
+    class Halfway(Loss):
+        radial = True
+
+        def prox(self, z, y, step, s=None):
+            return 0.5 * (z + y)
+
+    tasks, W = with_weights(separate(3))
+    (loss,) = mtl.minimize(mtl.square_root_loss(W, tasks) + mtl.trace_norm(W)).form().losses
+    z = np.random.default_rng(1).normal(size=tasks.n_samples)
+    found = replace(loss, atom=Halfway()).prox(z, 0.3)
+    np.testing.assert_array_equal(found, 0.5 * (z + tasks.targets))

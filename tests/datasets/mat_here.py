@@ -6,8 +6,6 @@ from types import SimpleNamespace
 
 from mtldsl.data.readers import array_files, mat_process
 
-__all__ = ["read_here"]
-
 
 def read_here(monkeypatch) -> None:
     """Let `array_files` call the reader that it starts a process for."""

@@ -243,7 +243,6 @@ def test_columns_may_be_named_by_numbers(tmp_path):
 
 @for_each("word", ["", "?", "NA", "N/A", "n/a", "NaN", "null", "NULL", "#N/A", "<NA>"])
 def test_a_missing_value_may_be_spelled_in_many_ways(word, file):
-    """As numbers, labels and categories: with one_hot=True a column of numbers with such cells became indicators of every number."""
     written = file(f"a,c,y\n1,u,2\n{word},v,3\n4,{word},{word}\n")
     with pytest.raises(DataError, match=r":3: column 'a' has no value"):
         read_csv(written, "y", one_hot=True)

@@ -18,7 +18,6 @@ from mtldsl.utils.files import read_archive, read_array
 from tests.loops import for_each
 
 
-# ------------------------------------------------------------------------------------------------- .npz, .npy
 def npy(shape, dtype="<f8", data=b"") -> bytes:
     out = io.BytesIO()
     np.lib.format.write_array_header_1_0(out, {"descr": dtype, "fortran_order": False, "shape": shape})
@@ -97,7 +96,6 @@ def test_sparse_indices_that_point_outside_are_refused(tmp_path):
         datasets.store(tmp_path / "a.npz", tmp_path / "there")
 
 
-# ------------------------------------------------------------------------------------------------- MATLAB
 @pytest.fixture
 def mat(tmp_path):
     cells = np.empty((1, 2), object)
@@ -170,7 +168,6 @@ def test_a_matlab_file_that_claims_a_terabyte_is_refused(mat):
         mat_variables(mat)
 
 
-# ----------------------------------------------------------------------------------------------------- XML
 def test_an_entity_bomb_in_a_label_list_is_not_expanded(tmp_path):
     (tmp_path / "a.arff").write_text(
         "@relation r\n@attribute x numeric\n@attribute y {0,1}\n@data\n1,0\n2,1\n"
@@ -183,7 +180,6 @@ def test_an_entity_bomb_in_a_label_list_is_not_expanded(tmp_path):
         datasets.read_arff(tmp_path / "a.arff", tmp_path / "bomb.xml")
 
 
-# ---------------------------------------------------------------------------------------------- stored tasks
 @for_each(
     ("name", "change", "message"),
     [
@@ -197,7 +193,6 @@ def test_an_entity_bomb_in_a_label_list_is_not_expanded(tmp_path):
     ids=["beyond", "below", "pointers", "tasks", "values", "labels"],
 )
 def test_stored_arrays_that_cannot_be_followed_are_refused(name, change, message, tmp_path):
-    """Indices that point outside ended the process at the first product."""
     (tmp_path / "a.svm").write_text("1 qid:1 1:0.5 3:2\n-1 qid:2 2:1\n1 qid:1 3:4\n")
     datasets.store(tmp_path / "a.svm", tmp_path / "there")
     path = tmp_path / "there" / f"{name}.npy"

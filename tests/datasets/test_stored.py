@@ -76,7 +76,6 @@ def test_values_on_the_disk(tmp_path, dtype):
         store(iter([(sparse.csr_array([[1e60]]), [1.0], [1])]), tmp_path / "large", dtype="float32")
 
 
-# ------------------------------------------------------------------------------------------------ interruptions
 def test_an_iterator_that_breaks_is_begun_again(tmp_path):
     X, y, ids = table()
 
@@ -162,7 +161,6 @@ def test_a_part_that_is_not_what_it_was_is_read_again(tmp_path, monkeypatch, wha
     assert read == ([2] if what in ("shortened", "no record") else list(range(6)))
 
 
-# ------------------------------------------------------------------------------------------------------- memory
 @pytest.mark.slow
 def test_memory_is_that_of_a_piece(tmp_path, monkeypatch):
     """12 MB of entries through 2 MB of memory, and products on them through less than one task's rows."""
@@ -193,9 +191,7 @@ def test_memory_is_that_of_a_piece(tmp_path, monkeypatch):
     assert peak - before < 4e6  # predictions and dual variables of 50,000 rows are 0.4 MB each
 
 
-# ------------------------------------------------------------------------------------------------------ hashing
 def test_hashed_columns_are_signed_sums_and_stay_the_same(tmp_path):
-    """Hashed columns are sums with signs and the same for new inputs."""
     X, y, ids = table(d=500)
     tasks = store(chunks(X, y, ids), tmp_path / "there", hashed=16)
     assert_same(tasks, Tasks.grouped(hash_columns(X, 16), y, ids))
@@ -219,7 +215,6 @@ def test_indices_beyond_32_bits_are_hashed_with_all_their_bits():
     assert np.unique(places).size >= 50
 
 
-# ------------------------------------------------------------------------------------------------------- errors
 X, LABELS, IDS = table()
 
 

@@ -26,7 +26,6 @@ def full_table():
     return X, np.nan_to_num(y, nan=1.0), ids
 
 
-# ------------------------------------------------------------------------------------------------------- LIBSVM
 def libsvm(folder, X, y, ids, size=37, **options):
     folder.mkdir()
     for k, (part, labels, tasks) in enumerate(chunks(X, y, ids, size)):
@@ -150,7 +149,6 @@ def test_labels_that_are_not_numbers_are_no_labels(tmp_path):
     assert tasks.source_rows[0].tolist() == [1, 2]
 
 
-# --------------------------------------------------------------------------------------------------------- NPZ
 def test_archives_sparse_and_dense(tmp_path):
     X, y, ids = table()
     names = np.array([f"user {k}" for k in ids])
@@ -166,7 +164,6 @@ def test_archives_sparse_and_dense(tmp_path):
     assert_same(tasks, Tasks.grouped(expected, y, names))
 
 
-# ------------------------------------------------------------------------------------------------------ Parquet
 def parquet(path, columns):
     arrow = pytest.importorskip("pyarrow", reason="pyarrow reads Parquet")
     import pyarrow.parquet
@@ -266,7 +263,6 @@ def test_parquet_without_pyarrow(tmp_path, monkeypatch):
         store(tmp_path / "a.parquet", tmp_path / "there")
 
 
-# ------------------------------------------------------------------------------------------------- wrong parts
 def test_wrong_parts_are_named(tmp_path):
     def refused(message, parts, **options):
         with pytest.raises(DataError) as error:

@@ -74,7 +74,6 @@ def test_bayes_auc_is_that_of_the_true_direction(variance):
     np.testing.assert_allclose(seen, tree.bayes_auc, atol=0.025)
 
 
-# ------------------------------------------------------------------------------------------------ hierarchies
 def groups(parents, names):
     """The sets of tasks under each inner node: two trees with the same are the same."""
     under = {}

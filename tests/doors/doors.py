@@ -17,8 +17,6 @@ from mtldsl.cli.problem_files.problem_file import load_problem
 from mtldsl.errors import DataError, MTLError
 from tests.datasets.mat_here import read_here
 
-__all__ = ["DOORS", "Refused"]
-
 
 class Refused(Exception):
     """The words of a typed error, of Python or of the command line."""
@@ -84,7 +82,6 @@ def run(capsys, *words) -> str:
     return said.out
 
 
-# ----------------------------------------------------------------------------------------------------- files in memory
 def read_csv(quirk, folder, capsys):
     path = write(quirk, folder / "t.csv")
     return read(lambda: datasets.read_csv(path, "y", **quirk.options))
@@ -184,7 +181,6 @@ def read_libsvm(quirk, folder, capsys):
     return libsvm(quirk, folder, datasets.read_libsvm, ("binary", "one_vs_rest", "zero_based"))
 
 
-# ----------------------------------------------------------------------------------------------------- files that stay
 def parquet_folder(quirk, folder):
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     there = folder / "parts"
@@ -244,7 +240,6 @@ def store_libsvm(quirk, folder, capsys):
     return libsvm(quirk, folder, store, ("zero_based",))
 
 
-# ----------------------------------------------------------------------------------------------------- command line
 def options_text(options) -> str:
     """[data] keys."""
     plain = {True: "true", False: "false"}

@@ -1,7 +1,5 @@
 """Flags at every public door: True or False, and a typed error for what Python would take for one of them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -151,7 +151,6 @@ def test_a_comma_in_numbers_is_remembered(tmp_path, capsys):
     np.testing.assert_allclose(said, mtl.Solution.load(path).predict([[1.5], [2.5], [0.5]])[:, 0], rtol=1e-9)
 
 
-# ----------------------------------------------------------------------------------------------------- the description
 SEX = TableColumn.of("sex", ("female", "male"))
 TABLE = DataDescription((SEX,), (TableColumn.of("y", ("no", "yes"), ["y", "y"]),), None, ",", True)
 
@@ -247,7 +246,6 @@ def test_arrays_of_new_rows_are_read_as_those_of_training(tmp_path):
             read_inputs(tmp_path / "n.npz", ["u", "v"])
 
 
-# ----------------------------------------------------------------------------------------------------- scores
 @for_each("loss", ["logistic_loss", "hinge_loss", "squared_loss", "softmax_loss"])
 @for_each("labels", ["0/1", "bool"])
 def test_scores_without_a_metric_refuse_other_units(loss, labels):

@@ -1,7 +1,5 @@
 """Names of classes and tasks that differ by blanks or capitals alone: two, and a warning that names both, at every door."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

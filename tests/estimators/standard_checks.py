@@ -3,8 +3,6 @@
 from sklearn.base import BaseEstimator
 from sklearn.utils.estimator_checks import check_estimator
 
-__all__ = ["checks_that_fail"]
-
 
 def checks_that_fail(estimator: BaseEstimator) -> dict[str, str]:
     """Return {name of a check of scikit-learn: what it says} of those that an estimator does not pass."""

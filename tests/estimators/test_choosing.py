@@ -146,14 +146,6 @@ def test_a_table_of_one_column_is_scored_as_its_vector(name):
         np.testing.assert_allclose(one, vector)
 
 
-@pytest.mark.parametrize("text", [False, True])
-def test_a_score_by_name_is_the_mean_over_groups(text):
-    X, _ = numbers(90)
-    school, y = np.tile(["a", "b", "c"], 30), np.where(X[:, 0] > 0, *(("yes", "no") if text else (1, 0)))
-    fitted = GroupedMultiTaskClassifierCV(scoring="roc_auc", values=[5.0, 1.0], cv=2).fit(X, y, groups=school)
-    assert fitted.best_score_ > 0.9
-
-
 def test_a_complete_vector_is_scored_by_scikit_learn():
     X, y = numbers(60)
     fitted = MultiTaskRegressorCV(scoring="neg_median_absolute_error", values=[1.0], cv=KFold(2)).fit(

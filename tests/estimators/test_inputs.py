@@ -258,7 +258,6 @@ OTHER_NAMES = {
 
 @for_each("kind", OTHER_NAMES)
 def test_columns_whose_names_are_no_text_keep_their_order(kind):
-    """scikit-learn holds names of text alone, so that other columns in another order gave other predictions without a word."""
     rows = pd.DataFrame(XR[:, :6], columns=OTHER_NAMES[kind])
     turned, unnamed = rows[rows.columns[::-1]], rows.to_numpy()
     groups = np.arange(len(rows)) % 2

@@ -1,6 +1,8 @@
-"""The table of docs/estimators.md that says which lam is whose alpha or C: every line, against the other package's own answer."""
+"""The table of docs/estimators.md that says which lam is whose alpha or C: every line, against the other package's own answer; and that it names all that is tested."""
 
+import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import sklearn
@@ -130,3 +132,19 @@ def test_labels_one_by_one_and_classes_against_the_rest():
     rest = OneVsRestClassifier(one).fit(XL, y)
     np.testing.assert_allclose(ours.fit(XL, y).predict_proba(XL), rest.predict_proba(XL), atol=1e-5)
     np.testing.assert_array_equal(ours.predict(XL), rest.predict(XL))
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "estimators.md"
+
+
+def test_every_line_of_the_table_of_lam_names_what_is_tested():
+    """Names of other packages' estimators in the table are those of the lines that are tested, and the other way round."""
+    from tests.estimators import test_parametrisations
+
+    text = PAGE.read_text(encoding="utf-8").split("## lam and alpha")[1].split("\n## ")[0]
+    rows = [line for line in text.splitlines() if line.startswith("| `")]
+    named = {name for line in rows for name in re.findall(r"`([A-Z]\w+)(?:\(|`)", line.split("|")[1])}
+    source = Path(test_parametrisations.__file__).read_text(encoding="utf-8")
+    assert len(rows) >= 12 and named, rows
+    assert all(name in source for name in named), named
+    assert {line.split(",")[0] for line in test_parametrisations.LINES} <= named

@@ -155,6 +155,7 @@ def test_tuned_labels_stand_beside_tuned_ones(tmp_path):
     assert f"One model per task has {float(alone.score(rows, 'f1')):.3f}" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
     [LabelGraphClassifier, KernelMultiTaskClassifier, lambda: KernelMultiTaskClassifier(kernels="linear")],
@@ -203,12 +204,6 @@ def test_what_has_no_solution_to_show_is_told(estimator):
             ModelError, match=r"neither an estimator with a solution.*give the fitted estimator inside"
         ):
             show(estimator)
-
-
-def test_the_title_counts_tasks(tmp_path):
-    fitted = MultiTaskRegressor().fit(X[["age", "iron"]], X["salt"])
-    page = fitted.report(tmp_path / "fit.html", X[["age", "iron"]], X["salt"], bootstrap=0).read_text("utf-8")
-    assert "<title>MultiTaskRegressor: 1 task</title>" in page
 
 
 def test_one_task_has_nothing_to_stand_beside_it():

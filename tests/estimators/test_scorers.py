@@ -30,7 +30,7 @@ from mtldsl.estimators import (
 )
 from mtldsl.solution.measures import MEASURES
 from tests.loops import for_each
-from tests.scoring.test_measures import BY_TASK, WHOLE
+from tests.scoring.test_measures import BY_TASK, NUMBERS, WHOLE
 
 
 def table(seed=0, n=80, m=3):
@@ -89,16 +89,7 @@ def test_one_vector_of_two_classes_and_of_more():
     assert np.isclose(scorer("brier")(fitted, X, Y), -wanted, rtol=1e-12)
 
 
-@for_each(
-    ("name", "function"),
-    [
-        ("mse", theirs.mean_squared_error),
-        ("mae", theirs.mean_absolute_error),
-        ("r2", theirs.r2_score),
-        ("explained_variance", theirs.explained_variance_score),
-        ("nmse", lambda a, b: np.mean((a - b) ** 2) / np.var(a)),
-    ],
-)
+@for_each("name, function", NUMBERS.items())
 def test_numbers(name, function):
     X, _ = table(4)
     y, direction = np.random.default_rng(4).normal(size=(80, 2)) + X[:, :2], MEASURES[name].direction

@@ -39,7 +39,6 @@ def lasso(W, tasks, lam=1.0, kind="l1"):
     return mtl.squared_loss(W, tasks) + lam * (mtl.l1_norm(W) if kind == "l1" else mtl.l21_norm(W))
 
 
-# ---------------------------------------------------------------------------------------------- parameters
 def test_parameters_of_the_model_are_parameters():
     one = MultiTaskRegressor("Robust-MTL", rho1=2.0)
     assert one.get_params()["rho1"] == 2.0 == one.rho1 and one.get_params()["rho2"] is None
@@ -58,7 +57,6 @@ def test_another_model_takes_the_defaults_of_the_old_one_along():
         MultiTaskRegressor(lam=0.3).set_params(model="L21", rho=0.5).fit(X, Y)
 
 
-# ------------------------------------------------------------------------------------------------ searches
 def by_hand(values):
     """The mean score of every value over the folds."""
     models = [MultiTaskRegressor(lam=value) for value in values]
@@ -107,7 +105,6 @@ def test_scikit_learns_scorers_and_predictions_by_folds():
     assert set(np.argsort(found.importances_mean)[-2:]) == {0, 1}  # the features that the data were made of
 
 
-# ----------------------------------------------------------------------------------------------- pipelines
 @pytest.mark.slow
 def test_a_table_of_numbers_and_words_with_missing_inputs():
     rng = np.random.default_rng(0)
@@ -133,7 +130,6 @@ def test_names_come_through_a_pipeline_whose_output_is_a_table():
     assert not hasattr(whole[-1], "get_feature_names_out")  # as scikit-learn's predictors
 
 
-# ------------------------------------------------------------------------------------------------- routing
 @pytest.fixture
 def routed():
     with sklearn.config_context(enable_metadata_routing=True):

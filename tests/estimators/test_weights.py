@@ -24,7 +24,6 @@ XR, YR = regression()
 TIGHT = {"lam": 0.5, "tol": 1e-10}
 
 
-# ------------------------------------------------------------------------------------------------- samples
 def assert_same_weights(one, other):
     np.testing.assert_allclose(one.coef_, other.coef_, atol=1e-6)
 
@@ -71,7 +70,6 @@ def test_weights_of_rows_of_tasks():
         assert_same_weights(weighted, make(**TIGHT).fit(rows, np.repeat(target, times), groups=groups))
 
 
-# ------------------------------------------------------------------------------------------------- classes
 def rare():
     """Labels of which one in eight is positive."""
     inputs, scores = regression(n=160)
@@ -114,7 +112,6 @@ def test_balanced_is_within_every_task_of_rows():
     assert_same_weights(balanced, again)
 
 
-# --------------------------------------------------------------------------------------------- one class
 ONE = Y.copy()
 ONE[:, 1] = 0
 

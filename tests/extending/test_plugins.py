@@ -1,14 +1,17 @@
 """Plugins of problem files: code runs only where whoever reads the file has agreed."""
 
+import doctest
 import sys
+import types
 from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import pytest
 
 import mtldsl as mtl
 from mtldsl.cli.problem_files.problem_file import load_problem
 from mtldsl.language import vocabulary
-from tests.test_docs import ROOT, blocks
+from tests.test_docs import ROOT, blocks, sessions
 
 PAGE = ROOT / "docs" / "extending" / "a_constraint.md"
 
@@ -77,3 +80,32 @@ def test_the_command_line_says_what_to_type(here, command_line):
     assert code == 2 and "--allow-plugins my_words" in err
     code, out, err = command_line("explain", "model.toml", "--allow-plugins", "my_words.py")
     assert code == 0 and "columns_in_balls(W, radius=0.5)" in out, err
+
+
+PAGES = sorted((ROOT / "docs" / "extending").glob("a_*.md"))
+
+
+def test_there_is_a_page_for_each_kind():
+    assert {page.stem for page in PAGES} >= {
+        *("a_regularizer", "a_loss", "a_metric", "a_constraint", "a_structure", "a_solver")
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_page_runs_as_written(page):
+    module = types.ModuleType("my_words")
+    sys.modules["my_words"] = module
+    exec(compile(blocks(page, "python"), str(page), "exec"), vars(module))
+    assert doctest.testmod(module).failed == 0
+    assert sessions(page, vars(module)) >= 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_its_problem_file_is_solved_where_the_plugin_is_allowed(page, tmp_path, monkeypatch, command_line):
+    Path(tmp_path, "my_words.py").write_text(blocks(page, "python"))
+    Path(tmp_path, "model.toml").write_text(blocks(page, "toml"))
+    monkeypatch.chdir(tmp_path)
+    code, out, err = command_line("solve", "model.toml", "--quiet", "--allow-plugins", "my_words.py")
+    assert code == 0 and "certified" in out, out + err

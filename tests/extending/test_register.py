@@ -282,7 +282,6 @@ def test_the_laws_catch_a_loss_that_is_wrong():
         assert f"breaks {law}" in str(error.value)
 
 
-# ------------------------------------------------------------------------------------------------ solvers
 class Zeros(Solver):
     """Shows zeros, and nothing else."""
 

@@ -20,6 +20,7 @@ from mtldsl.distributed import cluster
 from mtldsl.errors import DataError
 from mtldsl.utils import interrupts
 from tests.loops import for_each
+from tests.models import with_weights
 
 pytest.importorskip("dask", reason="pip install -e .[dask]")
 distributed = pytest.importorskip("distributed", reason="pip install -e .[dask]")
@@ -58,8 +59,7 @@ def file(tmp_path):
 
 
 def in_memory():
-    tasks = mtl.Tasks.shared(X, Y)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared(X, Y))
     return mtl.minimize(mtl.logistic_loss(W, tasks) + 2 * mtl.l21_norm(W)).solve(tol=1e-9).objective
 
 

@@ -33,7 +33,6 @@ def run(tmp_path, capsys, monkeypatch):
     return call
 
 
-# ------------------------------------------------------------------------------------------- the text itself
 DEEP = "[" * 3000 + "]" * 3000
 REFUSED = {
     "a number of 400 digits": (MODEL + DATA + f"[parameters]\nlam = {'1' * 400}\n", "9:7: this whole number is too large"),
@@ -98,7 +97,6 @@ def test_time_to_read_a_file_grows_as_its_length():
     assert len(text) > 0.5 * SETTINGS.max_bytes and taken[1] <= 30 * taken[0]
 
 
-# ------------------------------------------------------------------------------ what is not a file of its own
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="devices and pipes of Unix")
 @for_each("kind", ["folder", "pipe", "device", "loop", "none"])
@@ -128,7 +126,6 @@ def test_a_path_that_is_no_regular_file_is_not_opened(kind, role, tmp_path, run,
     assert (code, out) == (2, "") and err.startswith("mtldsl: ") and said in err
 
 
-# -------------------------------------------------------------------------------------------- control characters
 NASTY = "a\x1b[2J\rcertified\nb\u202ec\x07\x9b31m\u2028<script>[bold]x[/bold]"
 SPELLED = r"a\x1b[2J\rcertified\nb\u202ec\x07\x9b31m\u2028<script>[bold]x[/bold]"
 
@@ -184,7 +181,6 @@ def test_messages_spell_out_what_they_quote(run, tmp_path):
     assert_harmless(err)
 
 
-# ---------------------------------------------------------------------------------------- where it may write
 WITHIN = {
     "output": '[output]\nsolution = "{}"\n',
     "checkpoint": '[solve]\nsolver = "dual_ascent"\ncheckpoint = "{}"\n',
@@ -220,7 +216,6 @@ def test_inside_it_writes_and_outside_where_the_user_says_so(run, tmp_path):
     assert (tmp_path / "w.npz").is_file() and (tmp_path / "deep" / "r.txt").is_file() and outside.is_file()
 
 
-# ------------------------------------------------------------------------------------------ while it is solved
 def test_a_breakdown_of_linear_algebra_is_a_solvers_error(run, monkeypatch):
     """NC-CMTL with mu = 1e308 let numpy's LinAlgError out."""
 

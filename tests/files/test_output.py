@@ -128,15 +128,6 @@ def test_new_rows_and_mtldsl_predict_agree(folder, capsys):
     np.testing.assert_allclose([float(r["a:probability"]) for r in table(said)], solution.predict_proba(filled)[:, 0])  # fmt: skip
 
 
-def test_graphs_of_labels_say_what_is_certified(folder):
-    data = 'labels = ["a", "b"]\nbinary = true\nimpute = "mean"\ndrop = ["id", "empty", "score", "school"]'
-    path = problem_file(folder, "clique_hinge(U, V, tasks) + ridge(U) + half_squared_group_norm(V)", data, 'predictions = "out.csv"')  # fmt: skip
-    path.write_text(path.read_text().replace("W = {intercept = true}", 'U = "NodeWeights"\nV = "EdgeWeights"'))  # fmt: skip
-    assert main(["solve", str(path), "--quiet", "--tol", "1e-3"]) == 0
-    rows = table((folder / "in" / "out.csv").read_text())
-    assert {row["certified"] for row in rows} == {"yes"} and {"a", "b", "a:label"} <= rows[0].keys()
-
-
 def test_a_checkpoint_lies_beside_the_problem_file(folder, monkeypatch):
     path = problem_file(
         folder, "hinge_loss(W, tasks) + mkl_norm(W, [union()], p=2)", SIGNED, "", '[solve]\nsolver = "dual_ascent"\ncheckpoint = "run.npz"\n',

@@ -77,7 +77,6 @@ def test_windows_line_ends_and_a_byte_order_mark(tmp_path):
         load_problem(path)
 
 
-# -------------------------------------------------------------------------------------------- data from files
 def test_npz_and_its_options(load, tmp_path):
     np.savez(tmp_path / "d.npz", inputs=np.eye(4), Y=[0.0, 1, 1, 0], group=["u", "u", "v", "v"])
     data = '[data]\npath = "d.npz"\nX = "inputs"\ntask_ids = "group"\nbinary = true\n'
@@ -99,7 +98,6 @@ def test_the_format_may_be_named(load, tmp_path):
     assert load(MODEL + data).tasks_train.n_samples == 2
 
 
-# ------------------------------------------------------------------------------------- matrices that are learned
 FETR = """minimize = "sum_of_squares(W, tasks) + matrix_normal(W, Sigma1, Sigma2, eta=2)"
 subject_to = ["Sigma1 >> 0.1", "Sigma1 << 10", "Sigma2 >> 0.1", "10 >> Sigma2", "W >= -5"]
 """
@@ -163,7 +161,6 @@ def test_the_model_on_the_page_is_read_and_solved(tmp_path, monkeypatch):
     assert solution.is_certified and set(solution.learned) == {"Sigma1", "Sigma2"}
 
 
-# -------------------------------------------------------------------------------------------------- mistakes
 TOP = MODEL + DATA  # [data] is line 2, its last line 6
 WRONG = [
     # text, line:column, part of the message
@@ -271,7 +268,6 @@ def test_a_file_that_is_not_there_or_no_text(tmp_path):
 
 
 def test_labels_without_rows_are_left_out_where_asked_for(load, tmp_path):
-    """Labels that no row has are left out where that is asked for."""
     rows = "a,b,never,flu,cold\n" + "".join(
         f"{i},{i * i % 7},-1,{1 if i % 2 else -1},{1 if i % 3 else -1}\n" for i in range(12)
     )

@@ -29,7 +29,6 @@ random_state = 0
 STATED = 'minimize = "clique_hinge(U, V, tasks) + 0.1 * ridge(U) + 0.1 * ridge(V)"\n' + DATA
 
 
-# ------------------------------------------------------------------------------------------------ declarations
 @for_each(
     "declared, members",
     [
@@ -91,7 +90,6 @@ def test_a_named_model_with_edges_of_its_own(load):
     assert file.problem.weights[1].cliques.members == ((0, 1),)
 
 
-# ------------------------------------------------------------------------------------------------- the example
 @pytest.fixture(scope="module")
 def solved():
     file = load_problem(FILE)

@@ -50,7 +50,6 @@ def solved(path, capsys, *options):
     ],
 )
 def test_the_report_shows_scores_that_see_a_rare_label(labels, more, shown, tmp_path, capsys):
-    """The report shows what sees a rare label or what was chosen by."""
     path = problem_file(tmp_path, labels, more)
     assert list(solved(path, capsys)["scores"]["metrics"]) == shown
     assert main(["solve", str(path)]) == 0

@@ -1,18 +1,9 @@
-"""python -m tests.fuzz.damaged: files of data and solutions with damaged or forged bytes, each one seed, read and used.
-
---seed 17                one file, and what came of it
---count 2000 --first 0   as many seeds; those that raise anything but an error of mtldsl are printed
---minutes 60             seeds for so long
-"""
-
-from __future__ import annotations
+"""Files of data and solutions with damaged or forged bytes, each one seed, read and used."""
 
 import io
 import json
-import os
 import random
 import shutil
-import sys
 import tempfile
 import traceback
 import warnings
@@ -22,10 +13,7 @@ from pathlib import Path
 import numpy as np
 
 import mtldsl as mtl
-from tests.fuzz.seeds import run_seeds
-from tests.fuzz.sound_files import READERS, write_sound_files
-
-__all__ = ["judge", "main"]
+from tests.fuzz.sound_files import READERS
 
 #: One in so many seeds is a MATLAB file: each costs the start of a process.
 _MATLAB = 40
@@ -128,30 +116,3 @@ def _npy(array) -> bytes:
     out = io.BytesIO()
     np.save(out, array)
     return out.getvalue()
-
-
-def main(arguments=None) -> int:
-    with tempfile.TemporaryDirectory() as name:
-        write_sound_files(sound := Path(name))
-        return run_seeds("tests.fuzz.damaged", __doc__, lambda seed: _in_a_fork(seed, sound), 2000, arguments)
-
-
-def _in_a_fork(seed: int, sound: Path) -> tuple[str, str]:
-    """`judge` in a child, so that a crash is a finding and not the end."""
-    hear, say = os.pipe()
-    child = os.fork()
-    if child == 0:
-        with os.fdopen(say, "w") as file:
-            json.dump(judge(seed, sound), file)
-        os._exit(0)
-    os.close(say)
-    with os.fdopen(hear) as file:
-        said = file.read()
-    status = os.waitpid(child, 0)[1]
-    if status:
-        return f"the process ended by signal {os.WTERMSIG(status)}", "CRASH"
-    return tuple(json.loads(said))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,12 +1,8 @@
 """Random data: what makes columns, labels and samples hard."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from tests.fuzz.recipes import Data
-
-__all__ = ["SCALES", "draw_data"]
 
 #: pandas' time stamps in nanoseconds, Unix time in us and ms: where they lie, and how far they spread (some hundred days)
 STAMPS = {"ns": (1.7e18, 3e16), "us": (1.7e15, 3e13), "ms": (1.7e12, 3e10), "days ns": (1.7e18, 86_400e9)}

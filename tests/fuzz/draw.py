@@ -1,7 +1,5 @@
 """seed -> a random model, the same on every machine."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -9,8 +7,6 @@ import numpy as np
 from tests.fuzz.data import draw_data
 from tests.fuzz.label_graphs import draw_label_graph
 from tests.fuzz.recipes import NOT_CONVEX, Constraint, Expression, Loss, Model, Part, Penalty
-
-__all__ = ["draw"]
 
 LOSSES = {
     "real": ["squared_loss", "squared_loss", "sum_of_squares", "square_root_loss", "absolute_loss", "quantile_loss", "huber_loss"],
@@ -104,7 +100,6 @@ def _coefficient(rng, wild: float) -> float:
     return float(10.0 ** rng.uniform(-2, 2)) if kind < 0.8 else 1.0
 
 
-# ------------------------------------------------------------------------------------------------ expressions
 def _plain(name: str) -> Expression:
     return Expression(name, (Part(name),))
 
@@ -137,7 +132,6 @@ def _argument(rng, name: str, shape: tuple[int, int]) -> Expression:
     return _plain(name)
 
 
-# -------------------------------------------------------------------------------------------------- penalties
 def _penalties(rng, blocks: dict, shape) -> tuple[list[Penalty], list[str]]:
     found, tags = [], []
     for name in blocks:
@@ -201,7 +195,6 @@ def _special(rng, name: str) -> Penalty:
     return Penalty(word, options, _coefficient(rng, 0.1), _plain(name))
 
 
-# ------------------------------------------------------------------------------------------------ constraints
 def _constraints(rng, blocks: dict, shape) -> tuple[list[Constraint], bool, list[str]]:
     """Constraints on one block, whether they can be met, and a word for them."""
     if rng.random() > 0.3:

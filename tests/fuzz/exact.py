@@ -1,15 +1,11 @@
 """Least squares in exact rational arithmetic: every float is a rational number, and so is the solution."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np
 
 from tests.fuzz.formulas import LONG
 from tests.fuzz.recipes import Model
-
-__all__ = ["exact_blocks"]
 
 _FACTOR = {"squared_loss": Fraction(1, 2), "sum_of_squares": Fraction(1)}
 

@@ -1,13 +1,9 @@
 """A point moved into the constraints, in extended precision: what it attains there is attained."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from tests.fuzz.formulas import LONG, PENALTIES, evaluate
 from tests.fuzz.recipes import Constraint, Model
-
-__all__ = ["repaired"]
 
 
 def repaired(model: Model, blocks: dict) -> dict:

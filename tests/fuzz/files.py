@@ -1,17 +1,8 @@
-"""python -m tests.fuzz.files: problem files with mistakes and malice in them, each one seed, given to the command line.
-
---seed 17                one file, and what came of it
---count 5000 --first 0   as many seeds; those that end other than the page of exit codes says are printed
---minutes 60             seeds for so long
-"""
-
-from __future__ import annotations
+"""Problem files with mistakes and malice in them, each one seed, given to the command line."""
 
 import contextlib
 import io
-import random
 import signal
-import sys
 import tempfile
 import traceback
 from functools import cache
@@ -21,9 +12,6 @@ from unittest import mock
 from mtldsl.cli import command_line
 from mtldsl.language import vocabulary
 from tests.fuzz.mutants import mutant, write_data
-from tests.fuzz.seeds import run_seeds
-
-__all__ = ["judge", "main"]
 
 #: Seconds that one file may take: parsing, reading its data, a solve of at most SOLVE_SECONDS, and a loaded machine.
 PATIENCE, SOLVE_SECONDS = 60, 0.3
@@ -94,18 +82,3 @@ def data_folder():
         write_data(folder / "inside")
         stack.enter_context(contextlib.chdir(folder / "inside"))
         yield folder
-
-
-def main(arguments=None) -> int:
-    random.seed(0)
-    with data_folder() as folder:
-        return run_seeds("tests.fuzz.files", __doc__, lambda seed: _shown(seed, folder), 5000, arguments)
-
-
-def _shown(seed: int, folder: Path) -> tuple[str, str]:
-    wrong, end = judge(seed, folder)
-    return wrong and f"{wrong}\n{mutant(seed)!r}", end
-
-
-if __name__ == "__main__":
-    sys.exit(main())

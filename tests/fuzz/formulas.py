@@ -3,19 +3,12 @@
 Blocks are {name: (d, m)} and {name + ".intercept": (m,)}, numpy's longdouble (64 bits of mantissa on x86).
 """
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np
 
 from tests.fuzz.label_graphs import GRAPH_LOSSES, graph_value
 from tests.fuzz.recipes import Constraint, Expression, Loss, Model, Part
-
-__all__ = [
-    "LONG", "evaluate", "objective", "planes", "predictions", "rounding_of_objective",
-    "sizes_of_predictions", "violation",
-]  # fmt: skip
 
 LONG = np.longdouble
 
@@ -145,7 +138,6 @@ def _violation(c: Constraint, W: np.ndarray) -> LONG:
     return max(PENALTIES[c.kind](W) - LONG(c.bound), LONG(0))
 
 
-# ------------------------------------------------------------------------------------------------------ losses
 def _softplus(x):
     """log(1 + exp(x)) without overflow."""
     return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
@@ -208,7 +200,6 @@ LOSSES = {
 }
 
 
-# -------------------------------------------------------------------------------------------------- penalties
 def _weights(weights):
     return LONG(1) if weights is None else np.asarray(weights, LONG)
 

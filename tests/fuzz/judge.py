@@ -1,7 +1,5 @@
 """One random model, solved, and every claim of the answer held to points that are known to attain what they attain."""
 
-from __future__ import annotations
-
 import re
 import signal
 import time
@@ -20,8 +18,6 @@ from tests.fuzz.label_graphs import GRAPH_LOSSES
 from tests.fuzz.oracle import Oracle, consult
 from tests.fuzz.recipes import Model
 from tests.fuzz.typed import problem_of
-
-__all__ = ["FINDINGS", "Case", "judge"]
 
 #: what may be found, and what it means
 FINDINGS = {

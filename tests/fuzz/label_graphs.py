@@ -4,8 +4,6 @@ U (d, 2K) scores label k at 0 and at 1 by its columns 2k and 2k + 1; V (d, 4q) s
 column 4c + 2 y_i + y_j. A sample's plane of a labelling y is Delta(y, y_i) + <s_i, Y(y) - Y(y_i)>, with the scores s_i = (U, V)^T x_i.
 """
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import cvxpy as cp
@@ -13,8 +11,6 @@ import numpy as np
 
 from tests.fuzz.recipes import Constraint, Data, Expression, Loss, Model, Part, Penalty
 from tests.inference.brute_force import chosen_entries
-
-__all__ = ["GRAPH_LOSSES", "draw_label_graph", "graph_statement", "graph_value"]
 
 GRAPH_LOSSES = ("clique_hinge", "pairwise_log_loss")
 

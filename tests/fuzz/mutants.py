@@ -1,15 +1,11 @@
 """Problem files that a stranger may have written: seeds that are right, changed by their bytes, their values or their expressions."""
 
-from __future__ import annotations
-
 import os
 import random
 import re
 from pathlib import Path
 
 import numpy as np
-
-__all__ = ["ALL_TABLES", "SEEDS", "mutant", "write_data"]
 
 _LOW_RANK = '[data]\ndataset = "low_rank"\nn_tasks = 3\nn_samples = 12\nn_features = 4\nrandom_state = 0\n'
 

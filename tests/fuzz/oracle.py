@@ -4,8 +4,6 @@ Least squares are solved in rational arithmetic as well. Nothing of mtldsl is us
 precision, it attains a value that the optimum cannot lie above, however Clarabel found it.
 """
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 
@@ -18,8 +16,6 @@ from tests.fuzz.formulas import LONG, objective, planes
 from tests.fuzz.label_graphs import GRAPH_LOSSES, graph_statement
 from tests.fuzz.recipes import NOT_CONVEX, Constraint, Expression, Loss, Model
 from tests.fuzz.scaling import QUADRATIC, Scaling, at_constants, scaling_of
-
-__all__ = ["Oracle", "consult"]
 
 
 @dataclass(frozen=True)
@@ -97,8 +93,6 @@ class _Statement:
             found[f"{name}.intercept"] = b
         return found
 
-    # -------------------------------------------------------------------------------------------- pieces
-
     def _expression(self, expression: Expression, factor=1.0):
         """factor * expression"""
         total = 0.0
@@ -161,7 +155,6 @@ def _double(array):
     return np.asarray(array, float)
 
 
-# ------------------------------------------------------------------------------------------------------ losses
 def _of_residuals(statement, loss, z, y, s, c, unit, _):
     """Losses of residuals r = unit * (z - y), with weights s and the coefficient c."""
     r = z - _double(y)
@@ -221,7 +214,6 @@ MARGINS = {
 }  # fmt: skip
 
 
-# -------------------------------------------------------------------------------------------------- penalties
 def _factor(matrix) -> np.ndarray:
     values, vectors = np.linalg.eigh(np.asarray(matrix, float))
     return vectors * np.sqrt(np.maximum(values, 0.0))

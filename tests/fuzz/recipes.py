@@ -1,13 +1,8 @@
 """What a random model is, as plain data: typed in the language by `typed`, evaluated by `formulas`, stated for Clarabel by `oracle`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np
-
-__all__ = ["NOT_CONVEX", "Constraint", "Data", "Expression", "Loss", "Model", "Part", "Penalty"]
-
 
 #: words of the spectrum that are not convex
 NOT_CONVEX = ("log_rank", "capped_trace_norm", "schatten_norm")

@@ -1,7 +1,5 @@
 """The sizes of a model's unknowns and values: what makes its statement for Clarabel well scaled."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,8 +7,6 @@ import numpy as np
 from tests.fuzz.feasible import repaired
 from tests.fuzz.formulas import LONG, objective
 from tests.fuzz.recipes import Model
-
-__all__ = ["QUADRATIC", "Scaling", "at_constants", "best_constants", "scaling_of"]
 
 #: words of degree two
 QUADRATIC = {

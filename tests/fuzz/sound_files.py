@@ -1,7 +1,5 @@
 """Small files of every kind that mtldsl reads, as they should be, and how each is read and then used."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +8,6 @@ import mtldsl as mtl
 from mtldsl import datasets
 from mtldsl.cli.problem_files.data_sections import stored_array as read_array_file
 from tests.models import with_weights
-
-__all__ = ["READERS", "write_sound_files"]
 
 
 def write_sound_files(folder: Path) -> None:
@@ -25,7 +21,6 @@ def write_sound_files(folder: Path) -> None:
     _write_parts(folder, X, Y)
 
 
-# ------------------------------------------------------------------------------------------------- solutions
 def _write_solutions(folder: Path, X, Y) -> None:
     tasks, W = with_weights(mtl.Tasks.shared(X, Y), intercept=True)
     mtl.minimize(mtl.hinge_loss(W, tasks) + mtl.ridge(W)).solve(tol=1e-3).save(folder / "solution" / "a.npz")
@@ -80,7 +75,6 @@ def _use_solution(folder: Path) -> None:
         solution.save(path)
 
 
-# -------------------------------------------------------------------------------------------------- tables
 def _write_tables(folder: Path, X, Y) -> None:
     rows = "\n".join(
         f"{a:.3f},{b:.3f},{'red' if c > 0 else 'blue'},{y:g}" for (a, b, c), (y, _) in zip(X, Y, strict=True)
@@ -140,7 +134,6 @@ def _use_npy(folder: Path) -> None:
         assert array.copy().shape == array.shape
 
 
-# -------------------------------------------------------------------------------------- data on the disk
 def _write_parts(folder: Path, X, Y) -> None:
     import pyarrow
     import pyarrow.parquet

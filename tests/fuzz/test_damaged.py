@@ -23,7 +23,7 @@ def test_damaged_files_raise_errors_of_mtldsl(sound, request):
     for seed in range(request.config.getoption("--fuzz-bytes")):
         wrong, end = judge(seed, sound)
         ends[end.split(": ")[1]] += 1
-        found += [f"python -m tests.fuzz.damaged --seed {seed}: {wrong}"] if wrong else []
+        found += [f"tests.fuzz.damaged.judge({seed}, ...): {wrong}"] if wrong else []
     assert not found, "\n".join(found)
     assert ends["refused"] >= ends.total() / 2 and ends["read"] > 0
 

@@ -16,6 +16,6 @@ def test_files_of_strangers_end_with_a_known_exit_code(request):
         for seed in range(request.config.getoption("--fuzz-files")):
             wrong, code = judge(seed, folder)
             codes.append(code)
-            found += [f"python -m tests.fuzz.files --seed {seed}: {wrong}"] if wrong else []
+            found += [f"tests.fuzz.files.judge({seed}, ...): {wrong}"] if wrong else []
     assert not found, "\n".join(found)
     assert codes.count("0") >= len(codes) / 20 and codes.count("2") >= len(codes) / 2  # some are models still

@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 
 from tests.fuzz import judge as judging
-from tests.fuzz import models
 from tests.fuzz.draw import draw
 from tests.fuzz.exact import exact_blocks
 from tests.fuzz.formulas import objective
 from tests.fuzz.judge import Case, judge
-from tests.fuzz.models import main
 from tests.fuzz.oracle import _Statement, consult
 from tests.fuzz.scaling import scaling_of
 from tests.fuzz.typed import problem_of
@@ -38,8 +36,9 @@ def pytest_generate_tests(metafunc):
 
 @pytest.mark.slow
 def test_a_random_model_is_answered_truthfully(fuzz_seed):
-    found = case(fuzz_seed).findings
-    assert not found, f"python -m tests.fuzz.models --seed {fuzz_seed}: {found}"
+    found = case(fuzz_seed)
+    said = [f"{kind} ({judging.FINDINGS[kind]}): {text}" for kind, text in found.findings.items()]
+    assert not said, f"tests.fuzz.judge.judge({fuzz_seed}): {said}\n{', '.join(found.tags)}\n{found.text}"
 
 
 @pytest.mark.slow
@@ -49,7 +48,6 @@ def test_the_oracle_helps(request):
     assert share >= LEAST_SHARE_WITH_ORACLE, [one.seed for one in cases if not one.has_oracle]
 
 
-# ------------------------------------------------------------------------------------------------- the judge
 def _judged(monkeypatch, seed, change):
     """What is found where the answer to a seed is changed before it is judged."""
     ask = judging._solve
@@ -116,7 +114,6 @@ def test_a_word_of_infeasibility_is_checked(monkeypatch):
     assert "optimal where infeasible" in judge(seed).findings
 
 
-# ------------------------------------------------------------------------------------------------ the oracle
 def test_the_same_seed_is_the_same_model():
     assert str(problem_of(draw(5))) == str(problem_of(draw(5)))
     for one, other in zip(draw(5).data[0].tasks(), draw(5).data[0].tasks(), strict=True):
@@ -149,14 +146,3 @@ def test_the_oracle_meets_the_rational_solution():
     assert float(objective(model, statement.blocks())) == pytest.approx(float(exact), rel=1e-10)
     for shift in (1 - 1e-5, 1 + 1e-5):
         assert objective(model, {name: shift * block for name, block in exact_blocks(model).items()}) > exact
-
-
-def test_the_command_line_prints_what_is_found(monkeypatch, capsys):
-    assert main(["--count", "2"]) == 0
-    assert "2 seeds in" in capsys.readouterr().out
-    monkeypatch.setattr(
-        models, "judge", lambda seed: Case(seed, ("plain",), "minimize", findings={"false bound": "2 > 1"})
-    )
-    assert main(["--seed", str(HONEST)]) == 1
-    said = capsys.readouterr().out
-    assert f"--seed {HONEST} (" in said and "dual bound): 2 > 1" in said and "plain\nminimize" in said

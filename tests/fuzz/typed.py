@@ -1,14 +1,10 @@
 """A recipe, typed in the language."""
 
-from __future__ import annotations
-
 from scipy import sparse
 
 import mtldsl as mtl
 from tests.fuzz.label_graphs import GRAPH_LOSSES
 from tests.fuzz.recipes import Constraint, Data, Expression, Model
-
-__all__ = ["problem_of"]
 
 #: what is learned beside the weights, with a bound on its trace
 LEARNED = {"feature_covariance_norm": mtl.FeatureCovariance, "task_covariance_norm": mtl.TaskCovariance}

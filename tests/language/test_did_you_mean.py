@@ -120,12 +120,3 @@ def test_text_problem_file_and_command_line(tmp_path, capsys):
 
     assert main(["words", "group_lasso"]) == 2
     assert "there is no word 'group_lasso'; write l21_norm(W)" in capsys.readouterr().err
-
-
-def test_named_models_are_found_by_what_is_near():
-    for typed, name in (("nnmtl", "NN-MTL"), ("robust mtl", "Robust-MTL"), ("FETER", "FETR")):
-        with pytest.raises(mtl.ModelError) as caught:
-            mtl.model(typed, None)
-        assert str(caught.value) == f"there is no model {typed!r}; did you mean {name!r}?"
-    with pytest.raises(mtl.ModelError, match="write one of 'Lasso', 'L21'"):
-        mtl.model("zebra", None)

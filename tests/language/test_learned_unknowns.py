@@ -82,10 +82,8 @@ given(spoiled(1j)) | complex numbers | A.real
 given([[1, 2], [3]]) | [[1, 2], [3]] | a square array of numbers
 given(np.ones(4)) | this has the shape (4,)
 given(1.0) | Sigma1 must be a FeaturePrecision, or an array (4, 4) | this is 1
-given(None) | Sigma1 must be a FeaturePrecision, or an array (4, 4) | this is None
 given('Sigma1') | or an array (4, 4) that fixes it; this is 'Sigma1'
 given(W) | or an array (4, 4) that fixes it; this is W
-given(TASKS) | Sigma1 must be a FeaturePrecision | this is <Tasks
 mtl.feature_covariance_norm(W, np.eye(4)) | D is a matrix that is learned | 2 * kronecker_ridge(W, rows=inv(D), columns=eye(m))
 mtl.task_covariance_norm(W, np.eye(3)) | 2 * kronecker_ridge(W, rows=eye(d), columns=inv(Omega))
 # arguments
@@ -97,10 +95,7 @@ mtl.matrix_normal(W, S1, S2, Sigma1=S1) | no parameter 'Sigma1' | eta, rho
 mtl.matrix_normal(W, S1, S2, gamma=1) | no parameter 'gamma' | eta, rho
 mtl.matrix_normal(W, S1, S2, 1, 1, 1) | too many arguments
 mtl.matrix_normal(W, S1, S2, eta=-1) | eta=-1 | eta must be a number > 0
-mtl.matrix_normal(W, S1, S2, eta=np.nan) | eta=nan | eta must be a number > 0
 mtl.matrix_normal(W, S1, S2, eta='1') | eta='1' | eta must be a number > 0
-mtl.matrix_normal(W, S1, S2, eta=True) | eta=True | eta must be a number > 0
-mtl.matrix_normal(W, S1, S2, eta=par) | eta must be a number > 0
 mtl.matrix_normal(W, S1, S2, rho=np.ones(2)) | rho must be a number > 0
 # names
 fetr(second=(T := mtl.TaskPrecision(TASKS, 'Sigma1')), subject_to=boxes(S1, T)) | two unknowns are both called 'Sigma1' | TaskPrecision(tasks, name="...")
@@ -116,7 +111,6 @@ S1 >> True | Sigma1 >> True | the bound must be a plain number, which stands for
 S1 >> -1 | Sigma1 >> -1 | must be a finite number > 0
 S1 << 0 | Sigma1 << 0 | must be a finite number > 0
 S1 << np.inf | inf | finite number
-S1 << np.nan | nan | finite number
 S1.trace() <= 1 | Sigma1.trace() <= 1 | in the order of semidefinite matrices | Sigma1 >> 0.01, Sigma1 << 100
 # bounds on a covariance
 D << 1 | D << 1: a covariance is bounded by its trace | D.trace() <= 1
@@ -124,14 +118,12 @@ OMEGA >> 0.1 | Omega >> 0.1 | write Omega.trace() <= 1
 mtfl(bounds=[D.trace()]) | subject_to contains D.trace(), which is not a constraint
 D.trace() <= -1 | D.trace() <= -1 | finite number > 0
 D.trace() <= par | D.trace() <= par | plain, finite number > 0
-D.trace() <= np.ones(2) | D.trace() <= array([1., 1.]) | plain, finite number
 D.trace() >= 1 | D.trace() >= 1 | bounded from above | D.trace() <= 1
 D.trace() > 1 | bounded from above | D.trace() <= 1
 D.trace() < 1 | D.trace() < 1: a strict inequality | D.trace() <= 1
 D.trace() != 1 | D.trace() != 1 | not a convex constraint
 0 <= D.trace() <= 1 | D.trace() >= 0 | bounded from above
 D.trace() << 1 | a trace stands in a comparison by itself
-D.trace() + 1 <= 2 | a trace stands in a comparison by itself
 2 * D.trace() <= 1 | a trace stands in a comparison by itself | D.trace() <= 1
 # other comparisons
 S1 >= 1 | Sigma1 >= 1: Sigma1 is a matrix that is learned | write Sigma1 >> 1
@@ -152,11 +144,9 @@ W >= S1 | W >= Sigma1 | must be a number, an array
 # arithmetic
 S1 + 1 | a matrix that is learned beside the weights | not in arithmetic
 1 + S1 | a matrix that is learned beside the weights | not in arithmetic
-S1 + S2 | a matrix that is learned beside the weights | not in arithmetic
 W - S1 | a matrix that is learned beside the weights | not in arithmetic
 2 * S1 | a matrix that is learned beside the weights | not in arithmetic
 par * S1 | a matrix that is learned beside the weights | not in arithmetic
-S1 * par | a matrix that is learned beside the weights | not in arithmetic
 S1 @ W | a matrix that is learned beside the weights | not in arithmetic
 W @ S2 | a matrix that is learned beside the weights | not in arithmetic
 np.eye(4) @ S1 | a matrix that is learned beside the weights | not in arithmetic
@@ -189,7 +179,6 @@ def test_each_mistake_is_refused_with_what_to_write(typed, said):
     assert_refused(typed, said, globals())
 
 
-# ----------------------------------------------------------------------------------------- what can be typed
 def bound_by(*constraints):
     """The ranges that the compiled model states of its matrices."""
     (term,) = fetr(subject_to=[*constraints, S2 >> 0.5, S2 << 2]).form().functions

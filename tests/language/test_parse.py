@@ -141,7 +141,6 @@ def test_a_constraint_prints_as_typed():
     assert parse_constraint("0<=W", NAMES).text == "0 <= W"
 
 
-# ------------------------------------------------------------------------------------------------ mistakes
 WRONG = [
     # text, line:column, part of the message, text under the caret
     ("l1_norm(V)", "1:9", "no name 'V'", "V"),
@@ -283,7 +282,6 @@ def test_what_the_data_do_not_suit_stays_an_error_of_the_data():
         parse_objective("ridge(W) +hinge_loss(W, tasks)", NAMES)
 
 
-# -------------------------------------------------------------------------------------- nothing is executed
 ATTACKS = [
     "__import__('os').system('true')", "().__class__.__bases__[0].__subclasses__()", "W.__class__",
     "W.sum.__globals__", "l1_norm.__globals__", "(lambda: l1_norm(W))()", "[l1_norm(W) for W in [1]]",

@@ -28,7 +28,6 @@ def indicator(*members):
     return np.outer(one, one)
 
 
-# --------------------------------------------------------------------------------------------------- the kernels
 INDIVIDUAL = {name: indicator(name) for name in NAMES}
 PATH = np.array([[1.0, -1, 0], [-1, 2, -1], [0, -1, 1]])
 R = np.array([[2.0, 1, 0], [1, 2, 0], [0, 0, 1]])
@@ -104,7 +103,6 @@ def test_printed_as_typed():
     ]  # fmt: skip
 
 
-# --------------------------------------------------------------------------------------------------- the refusals
 #: as soon as it is typed: helper, what is quoted, the advice
 AT_ONCE = """
 mtl.similarities.clusters('aab') | clusters('aab') | clusters(['a', 'a', 'b'])

@@ -31,7 +31,6 @@ def stated(model, lam=3.0):
     return mtl.minimize(mtl.squared_loss(W, tasks) + 0.5 * prior + lam * mtl.l1_norm(S))
 
 
-# ------------------------------------------------------------------------------------------------- solved
 def test_first_order_conditions_by_hand(model):
     """X^T (X W - Y) + W S = 0 at coefficient 1/2, and S^-1 - W^T W / d within lam of zero, at it where S is not zero."""
     problem = stated(model)
@@ -96,7 +95,6 @@ def test_as_text(model):
     assert mtl.minimize(typed).solve().objective == pytest.approx(expected, rel=1e-9)
 
 
-# ------------------------------------------------------------------------------------------------- refused
 def test_what_is_refused(model):
     tasks, W, S = model
     S1, loss, norm = mtl.FeaturePrecision(tasks), mtl.squared_loss(W, tasks), mtl.l1_norm(S)

@@ -21,17 +21,17 @@ lam = mtl.Parameter(1.0)
 WRONG = """
 mtl.minimize(mtl.squared_loss(W, REAL) - 0.5 * mtl.l1_norm(W)) | -0.5 * l1_norm(W) is not convex | + 0.5 * l1_norm(W)
 mtl.minimize(mtl.ridge(W)) | ridge(W) | there is no loss | squared_loss(W, tasks)
-mtl.squared_loss(W, Y) | squared_loss(W, array(12, 3)) | must be a Tasks object
+mtl.squared_loss(W, Y) | squared_loss(W, array(12, 3)) | second argument must be a Tasks object
 mtl.squared_loss(W[:2, :], REAL) | squared_loss(W[:2, :], tasks) | (2, 3) | (4, 3)
 W + W[:2, :] | W + W[:2, :] | (4, 3) | (2, 3)
 W @ np.ones((4, 2)) | W @ A | 3 columns | A must be 3 x k
 W @ W | product of two unknowns
-W * np.ones((4, 3)) | W * array(4, 3) | weights=...
+W * np.ones((4, 3)) | W * array(4, 3) | weights=... | A @ W
 mtl.l1_norm(W) * mtl.ridge(W) | l1_norm(W) | ridge(W) | not convex
 mtl.l1_norm(W) ** 2 | l1_norm(W) ** 2 | squared_trace_norm
 lam ** 2 * mtl.ridge(W) | lam ** 2 | lam * lam
 mtl.squared_loss(W, REAL) + 3 | squared_loss(W, tasks) + 3 | only terms
-0 <= W <= 1 | two constraints | W >= 0, W <= 1
+0 <= W <= 1 | two constraints | [W >= 0, W <= 1]
 W > 0 | W > ... | W >= ...
 W != 0 | W != ... | not a convex constraint
 mtl.l1_norm(W) >= 1 | l1_norm(W) >= 1 | not convex | <=
@@ -75,8 +75,8 @@ mtl.Weights(REAL, intercept='no') | intercept='no' | intercept=False
 mtl.l1_norm(W) < 1 | l1_norm(W) < 1 | <=
 mtl.minimize(mtl.squared_loss(W, REAL), subject_to=None) | subject_to=None | subject_to=[W >= 0]
 mtl.Parameter(1.0, name='my lam') | name='my lam' | identifier
-mtl.minimize(mtl.squared_loss(W, REAL) + lam * mtl.l1_norm(W)).path(lam, 3.5) | path(lam, 3.5) | list of numbers
-W.T @ W | W.T | W @ A
+mtl.minimize(mtl.squared_loss(W, REAL) + lam * mtl.l1_norm(W)).path(lam, 3.5) | path(lam, 3.5) | list of numbers | [10.0, 1.0, 0.1]
+W.T @ W | W.T | transposes | W @ A
 mtl.rank(W) >= 2 | rank(W) >= 2 | not convex | write <=
 mtl.rank(W) == 2 | rank(W) == 2 | write <=
 mtl.rank(W) < 2 | rank(W) < 2 | write <=
@@ -112,7 +112,7 @@ mtl.square_root_loss(W, REAL, eps=-0.001) | square_root_loss(..., eps=-0.001) | 
 mtl.squared_loss(W, REAL, eps=0.001) | squared_loss(W, tasks) | no parameter 'eps'
 mtl.minimize(mtl.squared_loss(W, REAL), subject_to=[mtl.rank(W)]) | subject_to contains rank(W) | not a constraint
 mtl.minimize(mtl.squared_loss(W, REAL), subject_to=mtl.rank(W) <= 2) | subject_to=[rank(W) <= 2]
-lam * mtl.l1_norm(W) <= 1 | lam * l1_norm(W) <= 1 | divide the radius by lam
+lam * mtl.l1_norm(W) <= 1 | lam * l1_norm(W) <= 1 | a plain number | divide the radius by lam
 """
 
 
@@ -127,7 +127,7 @@ SOLVE = {
     "option without a solver": (dict(inner="frank_wolfe"), ["inner", "solver=..."]),
     "solver that refuses": (dict(solver="proximal_gradient"),
      ["proximal_gradient", "absolute_loss(W, tasks)", "admm"]),
-    "tolerance out of range": (dict(tol=0), ["tol=0"]),
+    "tolerance out of range": (dict(tol=0), ["tol=0", "1e-6"]),
     "iterations": (dict(max_iter=-1), ["max_iter=-1"]),
     "seconds": (dict(max_seconds=0), ["max_seconds=0"]),
     "seconds as text": (dict(max_seconds="10"), ["max_seconds='10'"]),

@@ -1,12 +1,8 @@
 """Tables of mistakes as a user types them: a line a case, `what is typed | what is said | what else is said`."""
 
-from __future__ import annotations
-
 import pytest
 
 import mtldsl as mtl
-
-__all__ = ["assert_refused", "mistakes"]
 
 
 def mistakes(table: str) -> list[tuple[str, list[str]]]:

@@ -2,19 +2,23 @@
 
 import json
 import re
-from itertools import product
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 from sklearn import linear_model
+from sklearn.linear_model import LinearRegression
 
 import mtldsl as mtl
 from mtldsl.cli import model_pages
 from mtldsl.errors import DataError, ModelError
 from mtldsl.problems.named_model import NamedModel
 from mtldsl.problems.named_models import MODELS
+from mtldsl.problems.separate_models import separate_models
+from tests.fuzz.formulas import planes
+from tests.inference.brute_force import chosen_entries
 from tests.loops import for_each
 
 NAMES = [each.name for each in MODELS]
@@ -104,26 +108,10 @@ def log_rank(W, eps):
     return np.sum(np.log1p(np.sqrt(sigma**2 + eps)))
 
 
-LABELLINGS = np.array(list(product([-1.0, 1.0], repeat=N)))
-
-
-def structured(W, delta):
+def structured(W, metric):
     """max over all 2^n labellings of every task."""
-    total = 0.0
-    for y, z in zip(SIGNS.T, (X @ W).T, strict=True):
-        scores = [delta(y, other) - (y - other) @ z for other in LABELLINGS]
-        total += max(scores)
-    return total
-
-
-def one_minus_f1(y, other):
-    true = np.sum((y > 0) & (other > 0))
-    return 1.0 - 2.0 * true / (np.sum(y > 0) + np.sum(other > 0))
-
-
-def one_minus_auc(y, other):
-    wrong = np.sum((y < 0) & (other > 0)) * np.sum((y > 0) & (other < 0))
-    return wrong / (np.sum(y > 0) * np.sum(y < 0))
+    tasks = zip(SIGNS.T, (X @ W).T, strict=True)
+    return sum(max(delta + slope @ z for delta, slope in planes(metric, y)) for y, z in tasks)
 
 
 def hinge(W):
@@ -196,12 +184,12 @@ FORMULAS = {
     "Individual": lambda s, v: v["C"] * hinge(s.W) + np.sum(s.W**2) / 2,
     "Regularized MTL": lambda s, v: hinge(s.W) + shared_and_own(s.W, v["lam0"], v["lam1"]),
     "Frustratingly easy domain adaptation": lambda s, v: v["C"] * hinge(s.W) + shared_and_own(s.W, 1.0, 1.0),
-    "SMTL(l11+F1)": lambda s, v: entries(s.W) + v["lam"] * structured(s.W, one_minus_f1),
-    "SMTL(l21+F1)": lambda s, v: rows(s.W) + v["lam"] * structured(s.W, one_minus_f1),
-    "SMTL(trace+F1)": lambda s, v: nuclear(s.W) + v["lam"] * structured(s.W, one_minus_f1),
-    "SMTL(l11+AUC)": lambda s, v: entries(s.W) + v["lam"] * structured(s.W, one_minus_auc),
-    "SMTL(l21+AUC)": lambda s, v: rows(s.W) + v["lam"] * structured(s.W, one_minus_auc),
-    "SMTL(trace+AUC)": lambda s, v: nuclear(s.W) + v["lam"] * structured(s.W, one_minus_auc),
+    "SMTL(l11+F1)": lambda s, v: entries(s.W) + v["lam"] * structured(s.W, "FScore"),
+    "SMTL(l21+F1)": lambda s, v: rows(s.W) + v["lam"] * structured(s.W, "FScore"),
+    "SMTL(trace+F1)": lambda s, v: nuclear(s.W) + v["lam"] * structured(s.W, "FScore"),
+    "SMTL(l11+AUC)": lambda s, v: entries(s.W) + v["lam"] * structured(s.W, "AUC"),
+    "SMTL(l21+AUC)": lambda s, v: rows(s.W) + v["lam"] * structured(s.W, "AUC"),
+    "SMTL(trace+AUC)": lambda s, v: nuclear(s.W) + v["lam"] * structured(s.W, "AUC"),
     "MTL-CLS(l11)": lambda s, v: entries(s.W) + 2 * v["lam"] * hinge(s.W),
     "MTL-CLS(l21)": lambda s, v: rows(s.W) + 2 * v["lam"] * hinge(s.W),
     "MTL-CLS(trace)": lambda s, v: nuclear(s.W) + 2 * v["lam"] * hinge(s.W),
@@ -224,13 +212,9 @@ def edge_norms(V):
 
 def labelling_scores(s):
     """(n, 2^m) of every labelling, node by node and pair by pair, and which of them is the true one."""
-    every = list(product([0, 1], repeat=M))
-    pairs = [(i, j) for i in range(M) for j in range(i + 1, M)]
-    nodes = [sum(X @ s.U[:, 2 * k + y[k]] for k in range(M)) for y in every]
-    edges = [sum(X @ s.V[:, 4 * c + 2 * y[i] + y[j]] for c, (i, j) in enumerate(pairs)) for y in every]
-    true = [every.index(tuple(int(label > 0) for label in row)) for row in SIGNS]
-    wrong = np.array([[sum(a != b for a, b in zip(y, every[t], strict=True)) for y in every] for t in true])
-    return np.array(nodes).T + np.array(edges).T, np.array(true), wrong
+    labellings, chosen = chosen_entries(M, list(combinations(range(M), 2)))
+    wrong = np.sum(labellings != (SIGNS > 0)[:, None, :], axis=2)
+    return X @ np.hstack([s.U, s.V]) @ chosen.T, wrong.argmin(axis=1), wrong
 
 
 def clique_hinge(s):
@@ -479,3 +463,30 @@ def test_the_command_refuses(command_line):
     assert code == 2 and "there is no model 'Lesso'; did you mean 'Lasso'?" in err
     code, _, err = command_line("models", "Lasso", "--markdown")
     assert code == 2 and "leave out the name" in err
+
+
+def small_groups(m=5, n=9, seed=0):
+    rng = np.random.default_rng(seed)
+    inputs = [rng.normal(size=(n + 40, 3)) for _ in range(m)]
+    labels = [X @ [2.0, 1.0, 0.0] + rng.normal(size=len(X)) for X in inputs]
+    return [(X[:n], y[:n], X[n:], y[n:]) for X, y in zip(inputs, labels, strict=True)]
+
+
+@pytest.mark.slow
+def test_small_groups_are_no_worse_than_least_squares():
+    """A mean of R^2 over three rows a task follows the worst of them, and shrinks everything."""
+    data = small_groups()
+    alone = separate_models(mtl.Tasks.separate([one[0] for one in data], [one[1] for one in data]))
+    own = alone.predict([one[2] for one in data])
+    plain = [LinearRegression().fit(X, y).predict(new) for X, y, new, _ in data]
+    truth = [one[3] for one in data]
+    errors = [np.mean(np.abs(np.subtract(found, truth))) for found in (own, plain)]
+    assert errors[0] < 1.02 * errors[1]
+
+
+def test_columns_of_other_units_choose_the_same():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(24, 6))
+    Y = X @ rng.normal(size=(6, 2)) + [[0.1, 4.0]] * rng.normal(size=(24, 2))
+    lams = [separate_models(mtl.Tasks.shared(X, Y * [1.0, unit])).parameters["lam"] for unit in (1.0, 1e3)]
+    assert lams[0] == lams[1]

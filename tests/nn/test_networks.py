@@ -53,7 +53,6 @@ def assert_same_layers(one, other, **tolerance):
         np.testing.assert_allclose(a, b, **tolerance)
 
 
-# ----------------------------------------------------------------------------------------------- the penalty
 QUADRATICS = [(structure, (5, 4)) for structure in MatrixNormal.examples()]
 QUADRATICS += [(MatrixNormal(0.3, 2.0).bound(BOUNDS), shape) for shape in ((7, 3), (3, 7), (4, 4))]
 
@@ -75,7 +74,6 @@ def test_autograd_of_the_quadratic_is_the_profiles_gradient(structure, shape):
             np.testing.assert_allclose(tensor.grad.numpy(), structure.gradient(W), rtol=1e-10, atol=1e-10)
 
 
-# ------------------------------------------------------------------------------- linear: the problem is solved
 @pytest.mark.slow
 def test_a_linear_network_is_linear_fetr():
     tasks = shared(1)
@@ -105,7 +103,6 @@ def test_a_linear_network_with_weight_decay_is_ridge(name, intercept):
     assert network.objective == pytest.approx(solved.objective, rel=1e-9)
 
 
-# ------------------------------------------------------------------------------------ the objective as stated
 @pytest.mark.slow
 @for_each(
     ("tasks", "structure", "activation"),
@@ -162,7 +159,6 @@ def test_matrices_are_joint_minimisers_with_correlations():
     assert small().fit(shared()).correlations == {}
 
 
-# ------------------------------------------------------------------------------------------- layouts of tasks
 def test_rows_without_any_label_do_not_count():
     tasks = shared(6, missing=0.3)
     X, Y = np.array(tasks.X), np.full((30, 4), np.nan)
@@ -213,7 +209,6 @@ def test_scores_are_one_minus_the_normalised_error(network):
             fitted.predict(wrong)
 
 
-# ---------------------------------------------------------------------------------- shared layers, own layers
 def common_features(rng, n_rows, labelled, n_tasks=20):
     """Tasks that are different mixtures of three nonlinear features of the same inputs; each labelled in a part of the rows."""
     X = rng.uniform(-2, 2, size=(n_rows, 4))
@@ -249,7 +244,6 @@ def test_single_task_networks_share_nothing():
     assert own[0].objective == pytest.approx(sum(network.objective for network in own[0].networks))
 
 
-# ------------------------------------------------------------------------------------- validation, repetition
 @pytest.mark.slow
 def test_the_best_epoch_on_validation_tasks_is_kept():
     tasks, validation = shared(1, n=20, missing=0.3), shared(8, n=40, missing=0.3)

@@ -87,5 +87,6 @@ def test_without_pytorch_the_line_to_type_is_named(network, monkeypatch):
         network.fit(shared())
 
 
+@pytest.mark.process
 def test_importing_brings_no_pytorch():
     assert "torch" not in loaded_by("networks")

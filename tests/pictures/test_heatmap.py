@@ -28,7 +28,6 @@ def written(labels):
     return [label.get_text() for label in labels]
 
 
-# ------------------------------------------------------------------------------------------------------- the order
 def orders_of(node):
     """Every order of the leaves that a tree allows."""
     if node.is_leaf():
@@ -63,7 +62,6 @@ def test_groups_that_oppose_each_other_stay_apart(n):
     assert np.count_nonzero(np.diff(group[order])) == 1
 
 
-# ----------------------------------------------------------------------------------------------------- the heatmap
 @for_each("order", ["clustered", None, [4, 2, 0, 1, 3, 6, 5]])
 def test_every_number_stands_under_its_two_names(order):
     R, names = random_correlation(7), [f"torque {i}" for i in range(7)]
@@ -174,7 +172,6 @@ def test_an_option_that_does_not_fit_is_refused(given, message):
         heatmap(np.eye(3), **given)
 
 
-# ------------------------------------------------------------------------------------------------------------ traces
 def run(objectives, seconds=0.1):
     return [{"iteration": k, "seconds": seconds * k, "objective": f} for k, f in enumerate(objectives)]
 
@@ -225,7 +222,6 @@ def test_a_history_that_cannot_be_drawn_is_refused(history, options, message):
         trace_plot(history, **options)
 
 
-# ---------------------------------------------------------------------------------------------- without matplotlib
 WEIGHTS = LearnedWeights(
     "theta", np.ones(1), ("all",), ("a", "b"), (sparse.csr_array(np.ones((2, 1))),), ("",)
 )

@@ -42,7 +42,6 @@ def line(ax, *names):
     return drawn[frozenset(at[name] for name in names)]
 
 
-# ----------------------------------------------------------------------------------------------------- one graph
 def test_widths_are_weights_and_colours_tell_attraction():
     ax = mtl.report.graph_plot(STAR, title="T")
     assert ax.get_title(loc="left") == "T" and sorted(places(ax)) == list("abcdef")
@@ -156,7 +155,6 @@ def test_what_does_not_fit_is_refused():
             mtl.report.graph_strip(typed, titles=titles)
 
 
-# --------------------------------------------------------------------------------------------- co-occurrence
 def test_co_occurrence_in_the_order_of_the_graph():
     """Labels that go together are neighbours without an order."""
     rng = np.random.default_rng(0)
@@ -176,7 +174,6 @@ def test_co_occurrence_in_the_order_of_the_graph():
     assert abs(names.index("b") - names.index("d")) == 1
 
 
-# ------------------------------------------------------------------------------------------------------- strip
 def test_the_rounds_of_one_solution():
     figure = mtl.report.graph_strip(STAR)
     titles = [ax.get_title(loc="left") for ax in figure.axes]

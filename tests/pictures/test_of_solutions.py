@@ -1,11 +1,14 @@
-"""What solutions draw: axes in, axes out; what is drawn is what the numbers say."""
+"""What solutions and cross-validations draw: axes in, axes out; what is drawn is what the numbers say, at half width too."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 import mtldsl as mtl
+from mtldsl.errors import DataError
+from mtldsl.report import plot_cross_validation
 from tests.loops import for_each
 from tests.models import with_weights
 
@@ -187,3 +190,80 @@ def test_one_recorded_point_is_said_in_the_picture(solution):
     assert [text.get_text() for text in one.plot_convergence().texts] == ["only one point was recorded"]
     if len(solution.history) > 1:
         assert not solution.plot_convergence().texts
+
+
+@pytest.fixture(scope="module")
+def stated():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 10))
+    tasks = mtl.Tasks.shared(X, X[:, :2] @ rng.normal(size=(2, 3)) + rng.normal(size=(60, 3)))
+    W, lam, mu = mtl.Weights(tasks), mtl.Parameter(1.0, name="lam"), mtl.Parameter(0.1, name="mu")
+    return mtl.minimize(mtl.squared_loss(W, tasks) + lam * mtl.l21_norm(W) + mu * mtl.ridge(W)), lam, mu
+
+
+def test_the_curve_is_the_mean_and_its_rules_stand_there(stated):
+    problem, lam, _ = stated
+    found = problem.cross_validate(lam, [1.0, 100.0, 10.0], folds=3, metric="mse", refit=False)
+    ax = plot_cross_validation(found, title="A title")
+    order = np.argsort([value for (value,) in found.points])
+    mean = [line for line in ax.lines if line.get_label() == "mean ± standard error"]
+    np.testing.assert_allclose(mean[0].get_ydata(), found.mean[order])
+    grey = [line.get_ydata() for line in ax.lines if len(line.get_xdata()) == 3 and line not in mean]
+    np.testing.assert_allclose(np.sort(grey, axis=0), np.sort(found.scores[:, order], axis=0))
+    upright = {float(line.get_xdata()[0]) for line in ax.lines if len(set(line.get_xdata())) == 1}
+    assert upright == {found.best_value, found.one_se_value}
+    assert ax.get_xscale() == "log" and ax.get_ylabel() == "mse (lower is better)"
+    assert ax.get_title(loc="left") == "A title"
+
+
+def test_two_parameters_are_a_map_with_the_best_ringed(stated, plt):
+    problem, lam, mu = stated
+    grid = {lam: [30.0, 10.0, 1.0], mu: [10.0, 0.1]}
+    found = problem.cross_validate(grid, folds=3, metric="mse", refit=False)
+    given = plt.subplots()[1]
+    assert plot_cross_validation(found, ax=given) is given
+    np.testing.assert_allclose(given.images[0].get_array(), found.mean.reshape(3, 2))
+    assert (given.get_xlabel(), given.get_ylabel()) == ("mu", "lam")
+    (ring,) = given.lines
+    column, row = int(ring.get_xdata()[0]), int(ring.get_ydata()[0])
+    assert (float([30.0, 10.0, 1.0][row]), [10.0, 0.1][column]) == found.best
+    assert given.get_title(loc="left").startswith("best: lam = ")
+    assert {text.get_text() for text in given.texts} == {f"{mean:.3g}" for mean in found.mean}
+
+
+def test_other_things_are_refused(stated):
+    with pytest.raises(DataError, match="give what problem"):
+        plot_cross_validation(3)
+    problem, lam, _ = stated
+    found = problem.cross_validate(lam, [1.0], folds=2, refit=False)
+    with pytest.raises(DataError, match="ax=int"):
+        plot_cross_validation(found, ax=3)
+
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 12))
+TASKS = mtl.Tasks.shared(X, X @ RNG.normal(size=(12, 8)) + RNG.normal(size=(60, 8)))
+
+
+def drawn(plt, draw):
+    figure, (left, _) = plt.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
+    draw(left)
+    figure.canvas.draw()
+    boxes = [label.get_window_extent() for label in left.get_xticklabels(which="both") if label.get_text()]
+    return sorted((box.x0, box.x1) for box in boxes)
+
+
+@pytest.mark.slow
+def test_ticks_stand_apart(plt):
+    W, lam = mtl.Weights(TASKS), mtl.Parameter(20.0, name="lam")
+    problem = mtl.minimize(mtl.squared_loss(W, TASKS) + lam * mtl.l21_norm(W))
+    solution = problem.solve()
+    path = list(problem.path(lam, problem.lambda_max(lam) * np.geomspace(1, 0.02, 6)))
+    for draw in (
+        lambda ax: mtl.report.plot_path(path, ax=ax),
+        lambda ax: solution.plot_weights(ax=ax),
+        lambda ax: solution.plot_scores(TASKS, ax=ax),
+    ):
+        places = drawn(plt, draw)
+        assert len(places) >= 3
+        assert all(a[1] + 2.0 < b[0] for a, b in pairwise(places)), places

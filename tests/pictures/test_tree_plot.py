@@ -13,6 +13,7 @@ from mtldsl.errors import DataError
 from mtldsl.report import heatmap, tree_plot
 from mtldsl.solution.learned import LearnedWeights
 from tests.loops import for_each
+from tests.models import with_weights
 
 
 def theta(groups, tasks, values=None, views=None):
@@ -51,12 +52,10 @@ def discs(ax):
     return found
 
 
-# ---------------------------------------------------------------------------------------------------------- the tree
 def test_the_tree_is_that_of_the_parents():
     up = {"a": "x", "b": "x", "c": "y", "d": "y", "x": "top", "y": "top"}
     X = np.random.default_rng(0).normal(size=(40, 3))
-    tasks = mtl.Tasks.grouped(X, np.resize([1.0, -1, -1], 40), np.repeat(list("abcd"), 10))
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.grouped(X, np.resize([1.0, -1, -1], 40), np.repeat(list("abcd"), 10)))
     solution = mtl.minimize(
         mtl.hinge_loss(W, tasks) + mtl.mkl_norm(W, [mtl.similarities.tree(up)], p=2)
     ).solve()
@@ -100,7 +99,6 @@ def test_several_views_are_drawn_one_at_a_time():
         nodes_of(two, "sound")
 
 
-# -------------------------------------------------------------------------------------------------------- the picture
 def test_every_node_has_its_weight_and_its_place():
     values = np.linspace(0.9, 0.2, 15)
     ax = tree_plot(binary(3, values), title="Eight")

@@ -226,7 +226,6 @@ def test_tasks_separated_one_by_one_alone_have_a_minimiser(between):
     assert found.unattained is None and found.status == "optimal"
 
 
-# ------------------------------------------------------- beside a separation program of our own, over drawn models
 def is_separable(X, side, charged):
     """Some D, zero where charged, lets no loss rise and one fall: side 0 asks for <x, D> = 0, else side <x, D> >= 0."""
     X = X[:, ~charged]

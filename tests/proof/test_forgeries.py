@@ -2,8 +2,6 @@
 model and the data that the user names. The truth is the honest proof's own interval.
 """
 
-from __future__ import annotations
-
 import copy
 
 import numpy as np

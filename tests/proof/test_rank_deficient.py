@@ -96,7 +96,6 @@ def test_rank_deficient_designs_are_proven(design, between):
 @for_each("n_tasks", [3, 400])
 @for_each("size", [1.0, 1e4])
 def test_an_optimum_of_zero_is_proven_beside_equal_tasks(n_tasks, size):
-    """Every task fits exactly with the same weights: rounding was counted as if the penalty were of the weights, not of their differences."""
     tasks, W = with_weights(mtl.Tasks.shared(np.eye(2), np.tile([[size], [-size]], (1, n_tasks))))
     solution = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.mean_regularizer(W)).solve()
     assert solution.status == "optimal", (solution, solution.note)
@@ -110,7 +109,6 @@ WIDE = ["squared_loss", "huber_loss", "absolute_loss", "hinge_loss", "squared_hi
 @pytest.mark.parametrize("turn", range(2))
 @for_each("loss", WIDE)
 def test_an_optimum_of_zero_is_proven_of_wide_inputs(turn, loss):
-    """More features than samples of all tasks, whose labels have nothing in common. Stalled, or at the limit of time, beside graphs before."""
     k, rng = WIDE.index(loss), np.random.default_rng(5)
     intercept, between = (k + turn) % 2 == 0, ["mean", "path", "pair", "variation"][(k + 2 * turn) % 4]
     X = [rng.normal(size=(6, 20)) for _ in range(3)]

@@ -12,6 +12,7 @@ from mtldsl.certificates.dual_bound import prove
 from mtldsl.certificates.free_directions import row_kinds
 from mtldsl.certificates.multipliers import SETTINGS, is_rounding, magnitudes, region, stationarity
 from tests.loops import for_each
+from tests.models import with_weights
 
 SCALES = {
     "nanoseconds": [1e12, 1.0],
@@ -50,7 +51,6 @@ def problem_in_units(loss, units, intercept, seed=0, n=40):
     ],
 )
 def test_the_unit_of_a_column_changes_no_optimum(name, loss, intercept):
-    """A large column exempted the others from the stationarity equation: "optimal" was 1.5 to 6 times the optimum."""
     given, even = problem_in_units(loss, SCALES[name], intercept)
     truth = even.solve(tol=1e-9)
     assert truth.status == "optimal"
@@ -143,14 +143,12 @@ def test_magnitudes_are_the_sums_of_absolute_values():
 
 
 def test_labels_far_from_zero_do_not_make_an_objective_zero():
-    """1e-8 of the objective at zero was 4e16 here: any gap was small beside it."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 3))
     signal = X @ [1.0, 2.0, 3.0] + rng.normal(size=40)
     objectives = []
     for offset in (0.0, 1e12):
-        tasks = mtl.Tasks.shared(X, np.column_stack([offset + signal]))
-        W = mtl.Weights(tasks, intercept=True)
+        tasks, W = with_weights(mtl.Tasks.shared(X, np.column_stack([offset + signal])), intercept=True)
         problem = mtl.minimize(mtl.squared_loss(W, tasks) + 0.1 * mtl.l1_norm(W))
         solution = problem.solve()
         objectives.append((solution.status, solution.objective))

@@ -10,12 +10,12 @@ from mtldsl.atoms.matrix_function import REGISTRY
 from mtldsl.atoms.regularizers import L1Norm
 from mtldsl.certificates.certificate import Certificate, certify
 from tests.loops import for_each
+from tests.models import with_weights
 
 
 def lasso():
     rng = np.random.default_rng(0)
-    tasks = mtl.Tasks.shared(rng.normal(size=(20, 4)), rng.normal(size=(20, 2)))
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared(rng.normal(size=(20, 4)), rng.normal(size=(20, 2))))
     return mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l1_norm(W))
 
 
@@ -83,7 +83,6 @@ LABELS = {
 @pytest.mark.parametrize("weighted", [False, True])
 @for_each("name", ["gamma_loss", "poisson_loss", "huber_loss", "squared_loss", "squared_hinge_loss"])
 def test_no_bound_lies_above_a_perfect_fit(name, weighted):
-    """gamma_loss: a ProofError in 4 of 10, before."""
     rng = np.random.default_rng(0)
     for _ in range(12):
         n = int(rng.integers(2, 5))
@@ -95,3 +94,36 @@ def test_no_bound_lies_above_a_perfect_fit(name, weighted):
         solution = mtl.minimize(getattr(mtl, name)(mtl.Weights(tasks), tasks)).solve()
         assert solution.status == "optimal"
         assert solution.certificate.dual_bound <= solution.objective + 1e-9
+
+
+def test_of_a_loss():
+    rng = np.random.default_rng(0)
+    Y = rng.normal(size=(15, 3))
+    Y[rng.random(Y.shape) < 0.3] = np.nan
+    tasks, W = with_weights(mtl.Tasks.shared(rng.normal(size=(15, 4)) * [1e6, 1, 1e-6, 1], Y), intercept=True)
+    loss = mtl.minimize(mtl.squared_loss(W, tasks)).form().losses[0]
+    for _ in range(20):
+        x, u = (
+            {"W": rng.normal(size=(4, 3)), "W.intercept": rng.normal(size=(1, 3))},
+            rng.normal(size=tasks.n_samples),
+        )
+        sums = 0.0
+        for i, (X, y, part) in enumerate(
+            zip(tasks.inputs, tasks.per_task(tasks.targets), tasks.per_task(u), strict=True)
+        ):
+            z = np.abs(X) @ np.abs(x["W"][:, i]) + abs(x["W.intercept"][0, i])
+            sums += float(np.abs(part) @ (z + np.abs(y)))
+        assert sums <= loss.magnitude(u, x) <= 15 * sums
+
+
+@pytest.mark.slow
+def test_of_a_graph_of_labels():
+    data = mtl.datasets.make_label_graph(n_train=60, random_state=0).train
+    U, V = mtl.NodeWeights(data), mtl.EdgeWeights(data, edges="all")
+    form = mtl.minimize(mtl.clique_hinge(U, V, data) + mtl.ridge(U) + mtl.half_squared_group_norm(V)).form()
+    (loss,), rng = form.losses, np.random.default_rng(0)
+    x = {block.name: rng.normal(size=block.shape) for block in form.blocks}
+    u = loss.dual_at(x)
+    table = np.abs(np.asarray(u)).reshape(loss.cliques.n_entries, -1).T
+    sums = float(np.sum(table * (np.abs(data.X) @ np.abs(loss.map.forward(x)))))
+    assert 0 < sums <= loss.magnitude(u, x)

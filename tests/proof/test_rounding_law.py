@@ -4,8 +4,6 @@ The allowance is `ROUNDING_UNITS` eps times the sum of the absolute values that 
 that of the independent checker in rational arithmetic, so that neither side shares a formula.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

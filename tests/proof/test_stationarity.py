@@ -1,11 +1,9 @@
 """What is claimed of points of models that are not convex, held to independent computations.
 
 Minima over one block come from linear algebra written out here; the bound on the global optimum is held to many
-other solves, and to a convex envelope on a grid.
-"""
+other solves, and to a convex envelope on a grid."""
 
 import signal
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -14,7 +12,9 @@ import mtldsl as mtl
 from mtldsl.atoms.learned_structures.matrix_normal import MatrixNormal
 from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
 from mtldsl.certificates.certificate import certify
-from mtldsl.certificates.stationarity import NO_GLOBAL, profile_gradient, stationarity_of
+from mtldsl.certificates.stationarity import NO_GLOBAL, finite_steps, profile_gradient, stationarity_of
+from mtldsl.solvers.monitor import Monitor
+from mtldsl.solvers.solver import Point
 from tests.learned_models import ETA, HIGH, LOW, RHO, fetr, least
 from tests.loops import for_each
 from tests.models import separate
@@ -89,7 +89,6 @@ def test_an_update_that_is_worse_leaves_no_point_stationary(monkeypatch):
     assert proof.stationarity.residual == np.inf and not proof.is_stationary(1.0)
 
 
-# ----------------------------------------------------------------------------------- solutions are stationary
 @pytest.mark.slow
 @for_each("method, seed", [("joint", 0), ("lbfgs", 1), ("block", 2)])
 def test_solutions_meet_the_conditions_of_first_order(method, seed):
@@ -107,7 +106,6 @@ def test_solutions_meet_the_conditions_of_first_order(method, seed):
     assert first_order_gap(ETA * W.T @ A @ W - RHO * d * np.linalg.inv(B), B) <= 1e-6 * size
 
 
-# --------------------------------------------------------------------------- decreases are those of the blocks
 @pytest.mark.slow
 @for_each("seed", range(2))
 def test_decreases_are_the_true_ones(seed):
@@ -187,7 +185,6 @@ def test_the_flip_flop_baseline_is_not_called_stationary(more):
     assert solution.status != "stationary", solution.stationarity
 
 
-# ------------------------------------------------------------------------------------ the bound on all optima
 @pytest.mark.slow
 @for_each("seed", range(5))
 def test_no_solve_from_anywhere_ends_below_the_bound(seed):
@@ -207,53 +204,12 @@ def test_no_solve_from_anywhere_ends_below_the_bound(seed):
     assert bound <= lowest + 1e-9 * abs(lowest)
 
 
-@pytest.mark.slow
-@for_each("scale", [0.1, 1.0, 3.0, 10.0])
-def test_the_bound_is_that_of_the_convex_envelope(scale):
-    """One feature, one task: the penalty by brute force over a grid, its envelope by the lower convex hull."""
-    tasks = small(4, n=5, d=1, m=1, scale=scale)
-    form = fetr(tasks).form()
-    w = np.sinh(
-        np.linspace(-8.0, 8.0, 16001)
-    )  # far beyond sqrt(RHO / ETA) / LOW, where the last piece begins
-    a = np.exp(np.linspace(np.log(LOW), np.log(HIGH), 1500))[:, None]
-    penalty = np.full(w.size, np.inf)
-    for part in np.array_split(np.arange(w.size), 20):
-        t = w[part] ** 2
-        with np.errstate(divide="ignore"):
-            b = np.clip(RHO / (ETA * a * t), LOW, HIGH)
-        penalty[part] = np.min(ETA * a * b * t - RHO * (np.log(a) + np.log(b)), axis=0)
-    hull = []
-    for point in zip(w, penalty, strict=True):
-        while len(hull) > 1 and _above(hull[-2], hull[-1], point):
-            hull.pop()
-        hull.append(point)
-    assert all(p[0] < q[0] for p, q in pairwise(hull))
-    envelope = np.interp(w, *np.array(hull).T)
-    x, y = tasks.X[:, 0], tasks.targets
-    total = (x @ x) * w**2 - 2 * (x @ y) * w + y @ y + envelope
-    at, optimum = w[total.argmin()], total.min()
-    for W in (at, 0.3 * at + 0.01, -at, 0.0):  # a bound from anywhere
-        assert certify(form, {"W": np.array([[W]])}).dual_bound <= optimum + 1e-4 * abs(optimum)
-    # that of the envelope itself, where its minimiser gives the multiplier
-    u = 2 * (x * at - y)
-    dual = [np.array([[-(x @ u)]])]
-    bound = certify(form, {"W": np.array([[at]])}, [u], dual).dual_bound
-    assert bound == pytest.approx(optimum, rel=1e-4, abs=1e-4)
-
-
-def _above(p, q, r) -> bool:
-    """Whether q lies on or above the segment from p to r."""
-    return (q[1] - p[1]) * (r[0] - p[0]) >= (r[1] - p[1]) * (q[0] - p[0])
-
-
 def test_the_gap_to_the_bound_may_prove_a_global_optimum():
     """Weights so small that the penalty is quadratic there: its envelope is itself."""
     solution = fetr(small(5, scale=1e-3)).solve()
     assert solution.status == "optimal" and solution.gap <= 1e-6
 
 
-# ---------------------------------------------------------------------------------------------- interruptions
 @pytest.mark.parametrize("method, looks", [("block", 1), ("flip_flop", 3), ("joint", 3), ("lbfgs", 1)])
 def test_an_interrupted_solution_is_one_point(method, looks):
     """Its objective is that of its weights with its matrices; what was reached before is not lost."""
@@ -272,7 +228,6 @@ def test_an_interrupted_solution_is_one_point(method, looks):
     assert method == "flip_flop" or solution.objective <= min(seen) + 1e-12 * abs(min(seen))
 
 
-# ------------------------------------------------------------------------------------ terms that are not smooth
 @pytest.mark.slow
 @for_each("seed", [0, 4])
 def test_an_inactive_constraint_does_not_make_a_point_stationary(seed):
@@ -321,3 +276,43 @@ def test_a_model_times_three_has_the_same_decreases():
     )
     assert once["Sigma1"] > 1e-3 and once["Sigma2"] > 1e-3
     assert thrice == pytest.approx(once, rel=1e-10)  # differences of sums of some dozen numbers
+
+
+def above_the_cap():
+    """The least squares solution; the data hardly see one direction, whose singular value lies just above the cap."""
+    X = np.diag([1.0, 1e-3])
+    W = np.diag([100.0, 1.0005])
+    tasks = mtl.Tasks.shared(X, X @ W)
+    weights = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.squared_loss(weights, tasks) + mtl.capped_trace_norm(weights, 1.0, eps=1e-4))
+    return problem.form(), {"W": W}
+
+
+def test_a_kink_within_reach_is_seen_where_the_gradient_is_zero():
+    form, x = above_the_cap()
+    value, at = finite_steps(form, x, 1e-6)
+    assert value < 0.6 * form.value(x) and np.linalg.norm(at["W"] - x["W"]) <= 1.01e-2 * np.linalg.norm(
+        x["W"]
+    )
+    assert np.isclose(form.value(at), value)
+
+
+def test_a_lower_point_is_the_next_start_and_not_stationary():
+    form, x = above_the_cap()
+    monitor = Monitor(form, 1e-6, None)
+    assert monitor(Point(x, iteration=1))
+    assert not monitor.certificate.is_stationary(1e-6)
+    assert monitor.history[0]["residual"] > 0.1 and form.value(monitor.restart) < 0.6 * form.value(x)
+
+
+def test_no_step_leaves_the_constraints():
+    """Lower objectives lie outside of W >= 0, one step away, and are not taken."""
+    x = np.eye(4)[:, :3]
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    tasks = mtl.Tasks.shared(X, X @ (2.0 * x - np.ones((4, 3))))  # 1 where x is, -1 elsewhere
+    W = mtl.Weights(tasks)
+    problem = mtl.minimize(mtl.squared_loss(W, tasks) + 0.01 * mtl.log_rank(W), subject_to=[W >= 0])
+    form = problem.form()
+    assert form.value({"W": x - 0.001 * (x == 0)}) < form.value({"W": x})
+    value, at = finite_steps(form, {"W": x}, 1e-9)
+    assert form.violation(at) <= 1e-9

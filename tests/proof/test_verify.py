@@ -1,7 +1,5 @@
 """The independent checker: it confirms what is optimal, and never an interval without the optimum, whatever was done to the file."""
 
-from __future__ import annotations
-
 import json
 import re
 from itertools import cycle
@@ -133,7 +131,6 @@ def test_constraints_on_parts_hold_at_a_point_near(tmp_path, kind, word):
     assert solution.status == "optimal" and verdict.holds, str(verdict)
 
 
-# ------------------------------------------------------------------------------------------------ all weights
 _FREE = ["nothing", "mean", "variation", "path", "some rows", "some entries", "differences"]
 _BOUNDING = ["squared_loss", "absolute_loss", "huber_loss", "square_root_loss", "logistic_loss", "hinge_loss", "poisson_loss"]  # fmt: skip
 
@@ -164,7 +161,6 @@ def test_claims_of_losses_of_classes_hold_for_all_weights(tmp_path, word, interc
             assert verdict.holds or (word == "crammer_singer_loss" and intercept), str(verdict)
 
 
-# ------------------------------------------------------------------------------------------------ what is refused
 def test_what_is_not_convex_or_not_known_is_not_checked(tmp_path):
     tasks, W = with_weights(models.shared(3, labels="sign"))
     solution = mtl.minimize(mtl.hinge_loss(W, tasks) + mtl.log_rank(W)).solve(max_iter=50)
@@ -271,7 +267,6 @@ def test_without_a_bound_there_is_nothing_to_save(tmp_path):
         solution.certificate.save(tmp_path / "no" / "folder")
 
 
-# ------------------------------------------------------------------------------------------------ the checker, attacked
 def test_changed_claims_are_not_confirmed(solved, tmp_path):
     problem, solution, path = solved("two_losses_on_one_matrix")
     gap = abs(solution.objective)
@@ -331,7 +326,6 @@ def test_a_form_semidefinite_but_for_rounding_says_where(tmp_path):
     assert verdict.unchecked == ["a quadratic form of a matrix with a negative eigenvalue: not convex"]
 
 
-# ------------------------------------------------------------------------------------------------ the command
 @pytest.mark.slow
 def test_the_command_line(tmp_path, capsys):
     file = tmp_path / "p.toml"

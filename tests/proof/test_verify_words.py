@@ -2,8 +2,6 @@
 below the upper one; and the ends in fractions are those of float64, but for rounding.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

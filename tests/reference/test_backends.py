@@ -142,7 +142,6 @@ def test_several_threads_have_a_process_each():
     assert len(backend_process._idle) <= backend_process.SETTINGS.idle_processes
 
 
-# ----------------------------------------------------------------------------------- Ctrl-C, forks and orphans
 LONG = (
     BEGIN
     + """
@@ -180,23 +179,6 @@ say(s.status, len(backend_process._idle))
         assert child.line() == "begun"
         child.signal(number)
         assert child.line() == "interrupted 0"
-        assert not is_running(pid)
-
-
-@pytest.mark.process
-def test_a_signal_stops_a_cross_check_in_the_backend():
-    script = """
-s = problem.solve(tol=1e-2)
-try:
-    problem.cross_check(s, max_size=None, solver="clarabel")
-except KeyboardInterrupt:
-    say("raised")
-"""
-    with Child(script, LONG) as child:
-        pid = int(child.line())
-        assert child.line() == "begun"
-        child.signal(signal.SIGTERM)
-        assert child.line() == "raised"
         assert not is_running(pid)
 
 

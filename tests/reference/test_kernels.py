@@ -43,7 +43,6 @@ def optimum(problem) -> float:
     return solve_reference(problem.form()).objective
 
 
-# --------------------------------------------------------------------------------------------------------- parts
 @pytest.mark.slow
 @for_each("i", range(len(MKLNorm.examples())))
 def test_parts_are_parts(i):
@@ -78,7 +77,6 @@ def test_outside_the_range():
     assert stated.value.value == np.inf
 
 
-# --------------------------------------------------------------------------------------------------- known optima
 def problem_of(given, word, form, p, theta=None):
     tasks = mtl.Tasks.grouped(*(np.array(given[k]) for k in ("X", "y", "tau")))
     return model(
@@ -115,7 +113,6 @@ def test_theta_is_a_variable_that_a_user_may_read():
     assert at_zero == pytest.approx(given["C"] * len(given["y"]))
 
 
-# ------------------------------------------------------------------------------------------------- cross-checking
 @pytest.mark.slow
 @for_each("loss, form", list(zip(cycle(LOSSES), FORMS, strict=False)))
 def test_cross_check_of_the_reference_itself(loss, form):
@@ -177,7 +174,6 @@ def test_beside_a_term_that_is_not_convex():
     assert check.agrees, check
 
 
-# -------------------------------------------------------------------------------------------------- special cases
 def test_laplacian_and_from_similarity_are_kronecker_ridges():
     tasks = tasks_of()
     Lap = np.diag([1.0, 2, 2, 1]) - np.diag(np.ones(3), 1) - np.diag(np.ones(3), -1)

@@ -39,7 +39,6 @@ def test_known_optima(name, key):
     assert expected - 1e-8 <= found.dual_bound <= expected + 1e-8
 
 
-# ---------------------------------------------------------------------------------------------------- its limits
 def of_size(K, n=4, word=mtl.clique_hinge):
     rng = np.random.default_rng(0)
     Y = np.where(rng.random((n, K)) < 0.5, 1.0, -1.0)
@@ -74,7 +73,6 @@ def test_too_many_samples_are_refused_and_checked_on_some():
     assert check.agrees and "rows a task" in check.scope, check
 
 
-# ------------------------------------------------------------------------------------------- constraint generation
 def by_planes(form, monkeypatch):
     """The same form solved with planes, however few its labellings are."""
     monkeypatch.setattr("mtldsl.reference.label_graph.SETTINGS", replace(SETTINGS, stated_labels=0))

@@ -52,7 +52,6 @@ def of_rank(s, shape=(5, 4)):
     return with_singular_values(s, shape, np.random.default_rng(1))
 
 
-# ---------------------------------------------------------------------------------- convex functions above it
 ABOVE = {  # atom -> how many convex functions stand for it
     "log_rank": (LogRank(1e-3), 1),
     "log_rank, exact": (LogRank(0.0), 1),
@@ -119,7 +118,6 @@ def test_cvxpy_is_not_given_what_is_not_convex():
         to_cvxpy(form)
 
 
-# ------------------------------------------------------------------------------------------- models, majorised
 def some(m, d=5, n=7, seed=0, **options):
     rng = np.random.default_rng(seed)
     counts = [n + i % 3 for i in range(m)]
@@ -207,7 +205,6 @@ def test_the_majoriser_of_a_known_step(case):
     assert rest == pytest.approx(given[case]["first10"][1], rel=1e-8)  # where the step of the trace ended
 
 
-# ------------------------------------------------------------------------------------------------- some tasks
 def coupled(tasks):
     V = mtl.Weights(tasks, intercept=True)
     return mtl.minimize(

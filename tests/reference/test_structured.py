@@ -65,7 +65,6 @@ def test_statement_and_oracle_are_the_highest_plane(metric):
         assert most_violated(z, y, metric).value == pytest.approx(expected, rel=1e-13, abs=1e-14)
 
 
-# ------------------------------------------------------------------------------------------------ whole models
 def problem_of(metric, coefficient=2.0, n=30, seed=0, regularizer=mtl.l1_norm, intercept=False, **options):
     tasks, W = with_weights(shared(seed, n=n, labels="sign"), intercept=intercept)
     return mtl.minimize(
@@ -107,16 +106,6 @@ def test_a_backend_out_of_iterations_is_not_asked_forever(by_planes, monkeypatch
     monkeypatch.setattr(backends, "solve", lambda *given, **named: asked.append(1) or real(*given, **named))
     point = solve_reference(problem_of(FScore(), 4.0).form(), "scs", max_iter=5)
     assert point.status != "optimal" and np.isfinite(point.objective) and 1 <= len(asked) <= 20
-
-
-@pytest.mark.slow
-def test_a_user_solves_the_model_in_place_of_its_problem():
-    problem = problem_of(AUC(), 4.0, n=60)
-    model = problem.to_cvxpy()
-    assert model.is_relaxation and model.problem.is_dcp()
-    assert model.solve(solver="CLARABEL") == "optimal"
-    assert model.problem.value == pytest.approx(solve_reference(problem.form()).objective, rel=1e-7)
-    assert model.problem.value == pytest.approx(model.objective_value(model.blocks()), rel=1e-7)
 
 
 def test_rounds_that_run_out_are_said(by_planes, monkeypatch):
@@ -201,7 +190,6 @@ def test_a_ranking_metric_without_a_formula_is_refused():
         to_cvxpy(form)
 
 
-# --------------------------------------------------------------------------------- optima established elsewhere
 NAMES = ("auc_l1_n10", "auc_l1_n60", "auc_trace_n10", "f1_l21_n10", "hamming_l1_n10", "rocarea_l21_n40")
 METRICS = {
     "auc_product": lambda beta: AUC(),

@@ -1,6 +1,5 @@
 """The reference's side of learned structures: what they refuse, blocks as semidefinite programs, their bounds,
-and problems whose optima were established elsewhere.
-"""
+and problems whose optima were established elsewhere."""
 
 import cvxpy as cp
 import numpy as np
@@ -12,7 +11,15 @@ from mtldsl.atoms.learned_structures.matrix_normal import MatrixNormal
 from mtldsl.atoms.learned_structures.structure import Range
 from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
 from mtldsl.errors import ModelError
-from mtldsl.reference.registry import STRUCTURES
+from mtldsl.reference.registry import (
+    STRUCTURES,
+    formula,
+    formula_of,
+    spectrum,
+    spectrum_of,
+    structure,
+    structure_of,
+)
 from mtldsl.reference.structures import block_bound, block_optimum, objective, range_constraints
 from tests.known_optima import fixture
 from tests.loops import for_each
@@ -48,7 +55,6 @@ def test_weights_outside_a_singular_covariance_cost_infinity():
     np.testing.assert_allclose(V.value, [[4 / 3, 2 / 3], [0, 0]], atol=1e-7)  # v / 2 + (v - w) = 0
 
 
-# ------------------------------------------------------------------------------------------------- constraints
 def violation(S, atom, k) -> float:
     constraints = range_constraints(cp.Variable((len(S), len(S)), symmetric=True, value=S), atom, k)
     assert all(constraint.is_dcp() for constraint in constraints)
@@ -73,7 +79,6 @@ def test_a_given_matrix_has_no_block():
             ask(given, 1, W, [A, B])
 
 
-# ------------------------------------------------------------------------------------------------------ blocks
 def positive(rng, n, low, high):
     """A random symmetric matrix with eigenvalues between low and high, evenly in their logarithm."""
     Q = np.linalg.qr(rng.normal(size=(n, n)))[0]
@@ -120,7 +125,6 @@ def test_block_optimum_and_bound_enclose_the_minimum(d, m, salt):
             assert block_bound(atom, k, V, replaced(matrices, k, 50.0 * S)) <= found.value + 1e-12 * size
 
 
-# ---------------------------------------------------------------------------------------------- known optima
 @for_each("name", ["fetr_shared_5x3", "fetr_pertask_3x5"])
 def test_the_sdp_of_a_known_step(name):
     """Sigma1 given w_step.W and S2: the optimum there is eta tr(S1 W S2 W^T) - rho m log|S1|, without loss and log|S2|."""
@@ -134,3 +138,29 @@ def test_the_sdp_of_a_known_step(name):
     assert found.value - of_the_other == pytest.approx(step["optimum"], rel=1e-7)
     bound = block_bound(atom, 0, W, [np.array(step["S1"]), S2])
     assert bound - of_the_other == pytest.approx(step["optimum"], rel=1e-9)
+
+
+@for_each(
+    "again, what",
+    [
+        (formula("ridge"), "formulas are called 'ridge'"),
+        (structure("matrix_normal", bound=block_bound), "structures are called 'matrix_normal'"),
+        (spectrum("rank", slope=None), "penalties of the spectrum are called 'rank'"),
+    ],
+)
+def test_a_word_has_one_formula(again, what):
+    with pytest.raises(ValueError, match=f"two reference {what}"):
+        again(lambda W, *given: W)
+
+
+@for_each(
+    "look_up, what",
+    [
+        (formula_of, "has no formula for"),
+        (structure_of, "has no learned structure"),
+        (spectrum_of, "has no penalty of the spectrum"),
+    ],
+)
+def test_a_word_without_a_formula_is_refused_as_typed(look_up, what):
+    with pytest.raises(ModelError, match=rf"2 \* prior\(W\): the reference {what} 'prior'"):
+        look_up("prior", "2 * prior(W)")

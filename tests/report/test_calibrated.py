@@ -63,7 +63,6 @@ def section_of(text):
     return text[text.index("Calibration\n") :]
 
 
-# -------------------------------------------------------------------------------------------------- calibration
 def test_weights_and_noise_levels_are_those_of_the_residuals(written):
     """The section names the noisiest first."""
     file, solution = solved(written())
@@ -115,7 +114,6 @@ def test_a_task_that_is_fitted_exactly_is_said(written):
     assert plain(record)["solution"]["calibration"]["tasks"][0]["weight"] is None
 
 
-# ------------------------------------------------------------------------------------------------------- starts
 def test_every_start_has_a_row_and_the_best_is_marked(written):
     file, solution = solved(written(FILE + "[solve]\nstarts = 3\nrandom_state = 5\n"))
     record, text = told(file, solution)
@@ -136,7 +134,6 @@ def test_every_start_has_a_row_and_the_best_is_marked(written):
     assert "No start led to a point that is proven stationary." in text
 
 
-# -------------------------------------------------------------------------------------------------- certificate
 @pytest.mark.slow
 @for_each("eps", [0.0, 0.01])
 def test_what_is_missing_of_every_condition(written, eps):
@@ -162,7 +159,6 @@ def test_a_smooth_model_has_a_gradient(written):
     assert "profile gradient" not in text
 
 
-# -------------------------------------------------------------------------------------------- singular values
 def test_singular_values_are_counted_above_the_smoothing(written):
     file, solution = solved(written(FILE.replace("mu = 4.0", "mu = 40.0\neps = 4.0")))
     record, text = told(file, solution)
@@ -172,7 +168,6 @@ def test_singular_values_are_counted_above_the_smoothing(written):
     assert f"{above} of 4 above √ε = 2, under which the penalty is smoothed" in text
 
 
-# ----------------------------------------------------------------------------------------------------- the files
 @pytest.mark.slow
 def test_the_whole_job(written, tmp_path, capsys):
     path = written(FILE + '[solve]\nstarts = 2\n[output]\nsolution = "w.npz"\nreport = "r.html"\n')

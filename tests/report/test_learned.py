@@ -67,7 +67,6 @@ def solved(path, **options):
     return file, file.problem.solve(**options)
 
 
-# --------------------------------------------------------------------------------------------- correlations
 @for_each(
     "kind, size, entries",
     pairwise_cases(["precision", "covariance"], [(2, 2), (9, 3), (30, 30)], [4_000_000, 20]),
@@ -102,7 +101,6 @@ def test_constant_features_have_no_correlations():
     assert strongest_correlations(LearnedMatrix("S", "tasks", "precision", tuple("abcd"), identity), 5) == []
 
 
-# ----------------------------------------------------------------------------------------------- the record
 def test_spectrum_and_bounds_are_those_of_the_solution(written, monkeypatch):
     """Large matrices are their eigenvalues alone."""
     file, solution = solved(written())
@@ -154,7 +152,6 @@ def test_a_term_with_coefficient_zero_learns_nothing(written):
     assert "Learned matrices" not in to_text(run_report(record))
 
 
-# ------------------------------------------------------------------------------------------------- the words
 TOLD = (
     "[2 tr(Σ₁ W Σ₂ Wᵀ) − (m log|Σ₁| + d log|Σ₂|)]",
     "Σ₁ ⪰ 0.1 I Σ₁ ⪯ 3 I",

@@ -71,7 +71,6 @@ def test_the_losss_metric_stands_beside_the_better_constant(written):
 
 
 def test_a_metric_a_task_has_a_column_each(written):
-    """A metric a task has a column each and scores of its tasks alone."""
     record, z, y = solved(written("[FScore(), ROCArea(), FScore()]"))
     own = [list(row["metrics"]) for row in record["scores"]["tasks"]]
     assert own == [["FScore()"], ["ROCArea()"], ["FScore()"]]

@@ -1,43 +1,16 @@
 """What notebooks show: every object has a panel that is HTML, escapes what users typed, and says what its text says."""
 
-from html.parser import HTMLParser
-
 import numpy as np
 import pytest
 
 import mtldsl as mtl
 from mtldsl.display.sections import some_rows
 from mtldsl.distributed.distributed_tasks import DistributedTasks
-
-VOID = {"br", "hr", "img", "mspace"}
-
-
-class _Text(HTMLParser):
-    """The text of a page, and that every tag is closed where it should be."""
-
-    def __init__(self):
-        super().__init__()
-        self.open: list[str] = []
-        self.text: list[str] = []
-
-    def handle_starttag(self, tag, attrs):
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert tag in VOID or self.open.pop() == tag
-
-    def handle_data(self, data):
-        if "style" not in self.open:
-            self.text.append(data)
+from tests.page_text import PageText
 
 
 def text_of(shown) -> str:
-    parser = _Text()
-    parser.feed(shown._repr_html_())
-    parser.close()
-    assert not parser.open
-    return " ".join("".join(f"{part} " for part in parser.text).split())
+    return PageText(shown._repr_html_()).text
 
 
 @pytest.fixture(scope="module")

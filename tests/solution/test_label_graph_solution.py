@@ -1,7 +1,7 @@
 """Solutions over a graph of labels: predictions, margins, marginals, the graph and its measures, each against brute force in plain numpy."""
 
 from dataclasses import replace
-from itertools import combinations, product
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ import mtldsl as mtl
 from mtldsl.atoms.inference.cliques import Cliques
 from mtldsl.atoms.regularizers import HalfSquaredKSupportNorm
 from mtldsl.errors import DataError, ModelError
+from tests.inference.brute_force import chosen_entries
 from tests.loops import for_each
 
 NAMES = ["sea", "beach", "city", "snow"]
@@ -51,30 +52,20 @@ def triple():
     )
 
 
-ALL = np.array(list(product([0, 1], repeat=4)))
+ALL = chosen_entries(4, [])[0]
 
 
 def values(solution, inputs, left_out=()):
-    """(n, 2^K) of every labelling, from the blocks by the definition: node rows 2k + y_k, cliques in binary."""
-    U, V = solution["U"], solution["V"]
-    found = np.zeros((len(inputs), len(ALL)))
-    for a, y in enumerate(ALL):
-        for k in range(4):
-            found[:, a] += inputs @ U[:, 2 * k + y[k]]
-        start = 0
-        for clique in solution.label_graph.cliques.members:
-            number = int("".join(str(y[k]) for k in clique), 2)
-            if clique not in left_out:
-                found[:, a] += inputs @ V[:, start + number]
-            start += 2 ** len(clique)
-    return found
+    """(n, 2^K) of every labelling, from the blocks by the definition."""
+    members = solution.label_graph.cliques.members
+    kept = np.repeat([clique not in left_out for clique in members], [2 ** len(clique) for clique in members])
+    return inputs @ np.hstack([solution["U"], solution["V"] * kept]) @ chosen_entries(4, members)[1].T
 
 
 def best(table):
     return ALL[table.argmax(axis=1)]
 
 
-# ----------------------------------------------------------------------------------------------- predictions
 @for_each("which", ["hinge", "likelihood", "triple"])
 def test_predictions_are_certified_best_of_all_labellings(which, request):
     solution = request.getfixturevalue(which)
@@ -151,7 +142,6 @@ def test_what_a_labelling_has_not_is_refused(hinge):
             call()
 
 
-# ---------------------------------------------------------------------------------------------------- scores
 def test_scores_are_of_the_labels_and_of_the_margins(hinge, likelihood):
     new = data(n=40, seed=5)
     tasks = mtl.Tasks.shared(*new, task_names=NAMES)
@@ -190,7 +180,6 @@ def test_standardised_tasks_and_kernels_take_new_inputs():
     assert solution.edge_usage(TASKS) == solution.edge_usage(X) == solution.edge_usage(scaled)
 
 
-# ----------------------------------------------------------------------------------------------------- graph
 def test_the_attributes_of_the_graph(hinge):
     graph, V = hinge.graph, hinge["V"]
     assert list(graph.nodes) == NAMES
@@ -274,7 +263,6 @@ def test_the_round_in_which_an_edge_came():
     assert model.solve("admm", tol=0.5, max_iter=20).label_graph.added is None
 
 
-# ----------------------------------------------------------------------------------- multipliers and storage
 def test_multipliers_are_a_table_that_gives_the_weights(hinge):
     """At the optimum lam U = -(the labels' columns of X^T u): the multipliers of the scores, one row a sample."""
     u = hinge.multipliers["clique_hinge(U, V, tasks)"]

@@ -34,7 +34,6 @@ def low_rank(kind, side=5000, rank=20, rest=0.5):
     return LearnedMatrix("D", "features", kind, tuple(f"x{i}" for i in range(side)), spectral)
 
 
-# ------------------------------------------------------------------------------------------------------- views
 @for_each("kind", ["precision", "covariance"])
 def test_views_are_each_others_inverses(kind):
     A, S = positive(4), matrix(kind)
@@ -75,7 +74,6 @@ def test_the_inverse_of_a_singular_matrix_is_refused(kind, inverse):
         getattr(S, inverse)
 
 
-# ---------------------------------------------------------------------------------------------- names, printing
 def test_frames_are_labelled():
     S = matrix("covariance")
     for view in ("correlation", "covariance", "precision"):
@@ -127,7 +125,6 @@ def test_a_given_matrix_is_not_shown_as_learned():
         solution.Sigma1  # noqa: B018
 
 
-# --------------------------------------------------------------------------------------------------------- memory
 def test_a_view_that_does_not_fit_is_refused(monkeypatch):
     monkeypatch.setattr(mtldsl.utils.memory, "available_memory", lambda: 100e6)
     wide = low_rank("precision", side=5000, rank=2)

@@ -1,4 +1,4 @@
-"""Predictions, scores and storage."""
+"""Predictions, scores and storage; task weights and noise levels."""
 
 import copy
 import pickle
@@ -10,9 +10,12 @@ from sklearn import metrics as sk
 
 import mtldsl as mtl
 from mtldsl.atoms.losses import StructuredHinge
+from mtldsl.solution.measures import measure
 from mtldsl.solution.score import score_of
 from tests.loops import for_each
 from tests.models import separate, shared, with_weights
+from tests.pairs import pairwise_cases
+from tests.scoring.test_measures import BY_TASK
 
 
 @pytest.fixture(scope="module")
@@ -97,15 +100,7 @@ def test_mistakes_are_named(classified):
         fitted(shared(3), mtl.squared_loss).predict_proba(shared(3).X)
 
 
-# -------------------------------------------------------------------------------------------------- measures by name
-BY_TASK = {
-    "accuracy": (sk.accuracy_score, "predict"),
-    "f1": (sk.f1_score, "predict"),
-    "roc_auc": (sk.roc_auc_score, "decision_function"),
-    "average_precision": (sk.average_precision_score, "decision_function"),
-    "log_loss": (sk.log_loss, "predict_proba"),
-    "brier": (sk.brier_score_loss, "predict_proba"),
-}
+FACES = {"labels": "predict", "scores": "decision_function", "probabilities": "predict_proba"}
 
 
 @pytest.mark.slow
@@ -115,8 +110,9 @@ def test_scores_are_those_of_what_the_solution_predicts(layout):
     inputs, labels = tasks.inputs, tasks.per_task(tasks.targets)
     tasks = mtl.Tasks.separate(inputs, labels) if layout == "separate" else tasks
     solution = fitted(tasks)
-    for name, (function, face) in BY_TASK.items():
-        wanted = [function(y, p) for y, p in zip(labels, getattr(solution, face)(inputs), strict=True)]
+    for name, function in BY_TASK.items():
+        predicted = getattr(solution, FACES[measure(name).needs])(inputs)
+        wanted = [function(y, p) for y, p in zip(labels, predicted, strict=True)]
         assert np.allclose(solution.scores(tasks, name), wanted, rtol=1e-10), name
         assert np.isclose(solution.score(tasks, name), np.mean(wanted), rtol=1e-10), name
 
@@ -154,7 +150,6 @@ def test_what_does_not_suit_is_refused(loss, labels, name, kind, says):
         fitted(tasks, loss, intercept=False).score(tasks, name)
 
 
-# ------------------------------------------------------------------------------------ metrics and structured losses
 class Missed(mtl.Metric):
     """A metric of one's own."""
 
@@ -313,8 +308,7 @@ def test_a_metric_with_parameters_that_cannot_be_saved_is_named(tmp_path):
 
 
 def test_weights_cannot_be_changed_under_their_proof():
-    tasks = shared()
-    W = mtl.Weights(tasks, intercept=True)
+    tasks, W = with_weights(shared(), intercept=True)
     solution = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.ridge(W)).solve()
     for kept in (solution, pickle.loads(pickle.dumps(solution)), copy.deepcopy(solution)):
         for array in (kept.W, kept.coef, kept.intercept, kept["W"], kept.blocks["W.intercept"]):
@@ -323,3 +317,63 @@ def test_weights_cannot_be_changed_under_their_proof():
     own = np.array(solution.W)
     own[0, 0] = 5.0
     assert solution.W[0, 0] != 5.0
+
+
+def tasks_of(kind, weighted=False, seed=0, noise=(0.1, 1.0, 5.0)):
+    rng = np.random.default_rng(seed)
+    d, n, m = 4, 30, len(noise)
+    truth = np.outer(rng.normal(size=d), np.ones(m))
+    if kind == "separate":
+        X = [rng.normal(size=(n + 7 * i, d)) for i in range(m)]
+        y = [A @ w + s * rng.normal(size=len(A)) for A, w, s in zip(X, truth.T, noise, strict=True)]
+        weights = [rng.uniform(0.5, 2.0, size=len(A)) for A in X] if weighted else None
+        return mtl.Tasks.separate(X, y, sample_weights=weights)
+    X = rng.normal(size=(n, d))
+    Y = X @ truth + np.array(noise) * rng.normal(size=(n, m))
+    if kind == "masked":
+        Y[rng.random(Y.shape) < 0.3] = np.nan
+    return mtl.Tasks.shared(X, Y, sample_weights=rng.uniform(0.5, 2.0, size=n) if weighted else None)
+
+
+def residual_norms(solution, tasks):
+    """(||r_i|| with weighted samples, total weight) in plain numpy."""
+    shift = np.zeros(tasks.n_tasks) if solution.intercept is None else solution.intercept
+    ones = [np.ones(n) for n in tasks.counts]
+    weights = ones if tasks.sample_weights is None else tasks.per_task(tasks.sample_weights)
+    rows = zip(tasks.inputs, tasks.per_task(tasks.targets), weights, solution.W.T, shift, strict=True)
+    found = [(np.sqrt(s @ (X @ w + b - y) ** 2), s.sum()) for X, y, s, w, b in rows]
+    return np.array(found).T
+
+
+@for_each(
+    "kind, weighted, intercept, mean",
+    pairwise_cases(["separate", "shared", "masked"], [False, True], [False, True], [False, True]),
+)
+def test_weights_and_levels_are_those_of_the_residuals(kind, weighted, intercept, mean):
+    tasks, W = with_weights(tasks_of(kind, weighted), intercept=intercept)
+    loss = 3.0 * mtl.square_root_loss(W, tasks, eps=0.02, mean=mean)
+    solution = mtl.minimize(loss + 1e-3 * mtl.trace_norm(W)).solve()
+    norms, totals = residual_norms(solution, tasks)
+    coefficients = 3.0 / totals if mean else 3.0  # divided by the total weight of the samples
+    assert solution.task_weights == pytest.approx(coefficients / np.hypot(norms, 0.02), rel=1e-9)
+    assert solution.noise_levels == pytest.approx(norms / np.sqrt(totals), rel=1e-9)
+    assert solution.noise_levels == pytest.approx(np.array([0.1, 1.0, 5.0]), rel=0.5)
+
+
+@for_each(("word", "weight"), [("squared_loss", 1.0), ("sum_of_squares", 2.0)])
+def test_a_squared_loss_weighs_all_tasks_alike(word, weight):
+    tasks, W = with_weights(tasks_of("shared"))
+    solution = mtl.minimize(0.5 * getattr(mtl, word)(W, tasks) + mtl.log_rank(W)).solve()
+    assert solution.task_weights == pytest.approx(np.full(3, 0.5 * weight))
+    norms, totals = residual_norms(solution, tasks)
+    assert solution.noise_levels == pytest.approx(norms / np.sqrt(totals))
+
+
+@for_each("word", ["absolute_loss", "huber_loss", "hinge_loss", "logistic_loss"])
+def test_other_losses_have_no_weights(word):
+    tasks = tasks_of("shared")
+    if word in ("hinge_loss", "logistic_loss"):
+        tasks = mtl.Tasks.shared(tasks.X, np.where(tasks.targets.reshape(3, -1).T > 0, 1.0, -1.0))
+    W = mtl.Weights(tasks)
+    solution = mtl.minimize(getattr(mtl, word)(W, tasks) + mtl.trace_norm(W)).solve(tol=1e-4)
+    assert solution.task_weights is solution.noise_levels is None

@@ -153,7 +153,6 @@ def test_a_broken_file_is_a_data_error(tmp_path):
             mtl.Solution.load(other)
 
 
-# --------------------------------------------------------------------------------------- files of strangers
 @pytest.fixture(scope="module")
 def ridge_file(tmp_path_factory):
     tasks, W = with_weights(shared(3), intercept=True)

@@ -140,7 +140,6 @@ def test_what_is_refused_says_the_call_the_metric_and_the_task():
         best_threshold([0.5, 0.5, 0.5], y, mtl.metrics.RecallAt(k=2), "tune_threshold(tasks)", "a")
 
 
-# ------------------------------------------------------------------------------------------ tuned solutions
 def solved(tasks, metric=None, intercept=True):
     W = mtl.Weights(tasks, intercept=intercept)
     loss = mtl.logistic_loss(W, tasks) if metric is None else mtl.structured_hinge(W, tasks, metric=metric)

@@ -8,6 +8,7 @@ from mtldsl.atoms.learned_structures.matrix_normal import MatrixNormal
 from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
 from mtldsl.errors import CrossCheckError, ModelError, SolverError
 from tests.loops import for_each
+from tests.models import with_weights
 from tests.solvers.test_alternating import ETA, GIVEN, HIGH, LOW, RHO, model, regression
 
 
@@ -67,8 +68,7 @@ def test_a_wrong_update_is_noticed(method, word, monkeypatch):
 
 # ---------------------------------------------------------------------------------------- refused options
 def lasso():
-    tasks = regression()
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(regression())
     return mtl.minimize(mtl.sum_of_squares(W, tasks) + mtl.l1_norm(W))
 
 

@@ -8,6 +8,7 @@ from mtldsl.errors import ModelError, SolverError
 from mtldsl.solvers.monitor import Monitor
 from mtldsl.solvers.solver import Point, breakdowns
 from tests.loops import for_each
+from tests.models import with_weights
 
 
 @for_each(
@@ -30,8 +31,7 @@ def test_leaving_double_precision_is_a_solver_error(leave):
 def _problem():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(12, 2))
-    tasks = mtl.Tasks.shared(X, np.sign(X + 0.1))
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared(X, np.sign(X + 0.1)))
     return mtl.minimize(mtl.logistic_loss(W, tasks) + 0.3 * mtl.half_squared_group_norm(W))
 
 

@@ -10,6 +10,7 @@ import mtldsl as mtl
 from mtldsl.distributed.distributed_tasks import DistributedTasks
 from mtldsl.distributed.partitions import LocalParts
 from mtldsl.utils import progress
+from tests.models import with_weights
 
 
 class Clock:
@@ -89,8 +90,7 @@ def test_the_history_and_the_solution_are_as_ever(monkeypatch):
 
 def test_rows_that_are_here_hear_nothing(capsys):
     rng = np.random.default_rng(0)
-    tasks = mtl.Tasks.shared(rng.normal(size=(40, 3)), rng.normal(size=(40, 2)))
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared(rng.normal(size=(40, 3)), rng.normal(size=(40, 2))))
     seen = []
     mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l1_norm(W)).solve(verbose=True, callback=seen.append)
     assert "pass" not in capsys.readouterr().err and "passes" not in seen[-1]

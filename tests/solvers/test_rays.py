@@ -9,7 +9,7 @@ from mtldsl.normal_form.best_constants import best_constants
 from mtldsl.solvers.numerics.line_search import RaySearch
 from mtldsl.solvers.routes import candidates
 from tests.loops import for_each
-from tests.models import MODELS
+from tests.models import MODELS, with_weights
 
 #: Not the graphs of labels: there every point on a line asks for inferences of its own, and lines are not searched.
 CONVEX = [name for name, make in MODELS.items() if RaySearch(make().form()).can_be_searched]
@@ -20,8 +20,7 @@ def hard(metric, regularizer, coefficient=1e4, n=300, d=30, m=3, intercept=False
     rng = np.random.default_rng(7)
     X = rng.normal(size=(n, d))
     Y = np.sign(X @ rng.normal(size=(d, m)) / np.sqrt(d) + 0.5 * rng.normal(size=(n, m)))
-    t = mtl.Tasks.shared(X * 10 ** rng.uniform(-3, 3, size=d), Y)
-    W = mtl.Weights(t, intercept=intercept)
+    t, W = with_weights(mtl.Tasks.shared(X * 10 ** rng.uniform(-3, 3, size=d), Y), intercept=intercept)
     loss = mtl.hinge_loss(W, t) if metric is None else mtl.structured_hinge(W, t, metric=metric)
     return mtl.minimize(coefficient * loss + regularizer(W))
 

@@ -8,6 +8,7 @@ import pytest
 import mtldsl as mtl
 from mtldsl.solvers.augmented_lagrangian import outer_loop
 from mtldsl.solvers.numerics.restarts import RestartedAverage
+from tests.models import with_weights
 
 
 def test_mean_is_of_the_iterates_since_the_restart():
@@ -69,8 +70,7 @@ def test_a_weak_penalty_is_proven_with_restarts(monkeypatch):
 def test_systems_too_large_have_no_first_phase(monkeypatch, shared):
     rng = np.random.default_rng(1)
     X, Y = rng.normal(size=(20, 8)), np.where(rng.normal(size=(20, 3)) > 0, 1.0, -1.0)
-    tasks = mtl.Tasks.shared(X, Y) if shared else mtl.Tasks.separate([X] * 3, list(Y.T))
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared(X, Y) if shared else mtl.Tasks.separate([X] * 3, list(Y.T)))
     model = mtl.minimize(mtl.structured_hinge(W, tasks, metric=mtl.metrics.AUC()) + 0.1 * mtl.l1_norm(W))
     entries, found = 64 if shared else 3 * 64, []
     for limit in (10**9, entries, entries - 1, 0):

@@ -6,6 +6,7 @@ from scipy import sparse
 
 import mtldsl as mtl
 from tests.loops import for_each
+from tests.models import with_weights
 
 M = 3
 
@@ -101,8 +102,7 @@ def test_a_ridge_with_a_weight_an_entry(loss, solver):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(14, 3))
     Y = X @ rng.normal(size=(3, 2)) + rng.normal(size=(14, 2))
-    tasks = mtl.Tasks.shared(X, np.sign(Y) if loss == "hinge_loss" else Y)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared(X, np.sign(Y) if loss == "hinge_loss" else Y))
     ridge = mtl.ridge(W, weights=np.exp(rng.normal(size=(3, 2))))
     for lam in (1e-6, 1e-2, 1.0):
         solution = mtl.minimize(getattr(mtl, loss)(W, tasks) + lam * ridge).solve(solver)

@@ -10,6 +10,7 @@ import mtldsl as mtl
 from mtldsl.solvers import routes
 from mtldsl.solvers.scheduler import SETTINGS
 from mtldsl.solvers.solver import Point, Solver
+from tests.models import with_weights
 
 
 class Shows(Solver):
@@ -41,8 +42,7 @@ class Shows(Solver):
 @pytest.fixture
 def problem():
     rng = np.random.default_rng(0)
-    tasks = mtl.Tasks.shared(rng.normal(size=(12, 3)), rng.normal(size=(12, 2)))
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared(rng.normal(size=(12, 3)), rng.normal(size=(12, 2))))
     return mtl.minimize(mtl.absolute_loss(W, tasks) + 3 * mtl.l21_norm(W))
 
 

@@ -1,7 +1,5 @@
 """Newton's method for smooth losses: against the reference, on every layout of the data, and where the loss is flat or steep."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse

@@ -1,7 +1,5 @@
 """Models of few samples are solved in their span, and what comes back is of the model as stated, with its proof."""
 
-from __future__ import annotations
-
 from itertools import cycle, product
 
 import numpy as np
@@ -9,6 +7,7 @@ import pytest
 
 import mtldsl as mtl
 from tests.loops import for_each
+from tests.models import with_weights
 
 LOSSES = {
     "hinge": mtl.hinge_loss,
@@ -43,8 +42,7 @@ def test_every_solver_ends_at_the_optimum_and_goes_on_from_there(loss, how):
 
 
 def test_weights_lie_in_the_span_of_the_samples():
-    tasks = few(1)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(few(1))
     found = mtl.minimize(mtl.absolute_loss(W, tasks) + mtl.trace_norm(W)).solve(tol=1e-8).W
     inside = tasks.X.T @ np.linalg.lstsq(tasks.X.T, found, rcond=None)[0]
     np.testing.assert_allclose(inside, found, atol=1e-9 * np.abs(found).max())

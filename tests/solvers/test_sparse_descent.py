@@ -6,6 +6,7 @@ from scipy import sparse
 
 import mtldsl as mtl
 from tests.loops import for_each
+from tests.models import with_weights
 
 
 def inputs(n=80, d=200, m=1, seed=0):
@@ -31,8 +32,7 @@ def test_agrees_with_dense_inputs(term, m, intercept):
     X, Y = inputs(m=m)
     found = []
     for one in (X, X.toarray()):
-        tasks = mtl.Tasks.shared(one, Y)
-        W = mtl.Weights(tasks, intercept=intercept)
+        tasks, W = with_weights(mtl.Tasks.shared(one, Y), intercept=intercept)
         penalty, constraints = TERMS[term](W)
         problem = mtl.minimize(mtl.squared_loss(W, tasks) + 0.1 * penalty, subject_to=constraints)
         found.append(problem.solve(solver="coordinate_descent", tol=1e-9))

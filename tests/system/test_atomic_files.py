@@ -14,13 +14,12 @@ from mtldsl.errors import DataError
 from mtldsl.utils.files import atomic_file, check_writable, remove_leftovers
 from tests.faults.disk import largest_file
 from tests.loops import for_each
-from tests.models import shared
+from tests.models import shared, with_weights
 
 
 @pytest.fixture
 def solution():
-    tasks = shared(0)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(shared(0))
     return mtl.minimize(mtl.squared_loss(W, tasks) + mtl.ridge(W)).solve()
 
 
@@ -101,7 +100,6 @@ def test_a_device_is_not_replaced():
     assert stat.S_ISCHR(os.stat("/dev/full").st_mode)
 
 
-# ---------------------------------------------------------------------------------------------- what a user meets
 def test_a_solution_that_cannot_be_saved(tmp_path, solution):
     path = solution.save(tmp_path / "w")
     old = path.read_bytes()

@@ -11,6 +11,7 @@ import pytest
 import mtldsl as mtl
 from mtldsl.utils import interrupts
 from mtldsl.utils.interrupts import SETTINGS, interruptible
+from tests.models import with_weights
 
 
 class Deaf:
@@ -84,8 +85,7 @@ def test_a_long_call_is_left_at_ctrl_c(deaf):
 @pytest.mark.slow
 def test_a_solve_leaves_a_decomposition_that_does_not_end(monkeypatch, deaf):
     X = np.random.default_rng(0).normal(size=(30, 8))
-    tasks = mtl.Tasks.shared(X, X[:, :4] + 1.0)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(mtl.Tasks.shared(X, X[:, :4] + 1.0))
     problem = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.trace_norm(W))
     problem.solve()
     monkeypatch.setattr(interrupts, "SETTINGS", replace(interrupts.SETTINGS, thread_flops=0.0))

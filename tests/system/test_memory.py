@@ -154,7 +154,6 @@ def test_sizes_in_problem_files(tmp_path, text, said, limited, command_line):
 
 @pytest.mark.slow
 def test_many_tasks_need_no_matrix_of_pairs_of_tasks(limited):
-    """Identities of 20,000 x 20,000, 3 GiB each, stood here, for a question about its diagonal."""
     assert solved(mtl.trace_norm, many(20_000), solver="admm", max_iter=2).W.shape == (2, 20_000)
 
 
@@ -170,7 +169,6 @@ def test_what_was_not_foreseen_is_a_typed_error(monkeypatch):
         solved(mtl.trace_norm, many(3), solver="admm")
 
 
-# ------------------------------------------------------------------------------------------- how much there is
 def group(root, version, path, **files):
     """A control group, and the process in it."""
     (root / "proc/self").mkdir(parents=True, exist_ok=True)

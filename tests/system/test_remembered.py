@@ -1,7 +1,5 @@
 """What is remembered while a function is compiled, and what functions without arrays of their own do to their caller's."""
 
-from __future__ import annotations
-
 import sys
 import types
 

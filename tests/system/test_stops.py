@@ -477,7 +477,6 @@ def test_in_a_thread_nothing_rings_and_there_is_a_bound(monkeypatch):
 
 @pytest.mark.slow
 def test_a_global_bound_that_takes_too_long_is_left(monkeypatch):
-    """A bound on a global optimum that takes longer than the limit is left."""
     tasks, W = with_weights(shared(0, n=8))
     problem = mtl.minimize(mtl.absolute_loss(W, tasks) + mtl.log_rank(W, eps=0.01) + mtl.ridge(W))
     problem.solve(max_iter=1)  # imports and compiles

@@ -60,13 +60,6 @@ say(found.n_folds, found.scores.shape, found.solution is None, lam.value, sorted
         [["begun"],
          ["cross_validate was interrupted when 2 of 5 folds were complete", "2 (2, 2) True 1.0 [0, 1]"]],
     ),
-    "no fold": (
-        """
-with slow_from(cross_validation, "_run", 1):
-    say(ended(lambda: problem.cross_validate(lam, [9.0, 3.0], 5, "mse")))
-""",
-        [["begun"], ["cross_validate was interrupted when 0 of 5 folds were complete", "None"]],
-    ),
     "samples": (
         """
 with slow_from(weight_intervals, "_learned", 4):
@@ -80,23 +73,6 @@ with slow_from(stability, "_chosen", 3):
     say(ended(lambda: problem.stability_selection(lam, [9.0, 3.0], n=20)).n)
 """,
         [["begun"], ["stability_selection was interrupted when 2 of 10 pairs of halves were complete", "4"]],
-    ),
-    "an estimator is not fitted": (
-        """
-from mtldsl.estimators import cv_base, MultiTaskRegressorCV
-real = cv_base.of_fold
-def first(*given):
-    soon()
-    return real(*given)
-cv_base.of_fold = first
-model = MultiTaskRegressorCV("absolute_loss(W, tasks) + lam * trace_norm(W)", cv=4, values=[9.0, 3.0])
-cv_base.MultiTaskEstimator._options = lambda self: LONG
-try:
-    model.fit(X, X[:, :3])
-except mtl.Interrupted as stop:
-    say("was interrupted when 0 of 4 folds were complete; it is not fitted" in str(stop), hasattr(model, "coef_"))
-""",
-        [["begun"], ["True False"]],
     ),
     "a second signal ends it at once": (
         """

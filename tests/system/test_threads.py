@@ -1,9 +1,10 @@
-"""BLAS has one limit for the whole process: whoever leaves last restores it, in whichever thread, and however it leaves."""
+"""BLAS has one limit for the whole process, restored by whoever leaves last; threads over tasks: their order, errors and ends."""
 
 import os
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -14,7 +15,7 @@ import mtldsl as mtl
 from mtldsl.atoms.regularizers import TraceNorm
 from mtldsl.certificates.checker.proof_check import Check
 from mtldsl.utils import parallel
-from mtldsl.utils.parallel import blocks_of, configured_threads, one_blas_thread
+from mtldsl.utils.parallel import blocks_of, configured_threads, in_jobs, jobs, one_blas_thread
 from tests.loops import for_each
 
 
@@ -181,3 +182,36 @@ def test_after_solves_in_eight_threads_blas_is_as_it_was():
     env = os.environ | {"OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"}
     ran = subprocess.run([sys.executable, "-c", SOLVES], env=env, capture_output=True, text=True, timeout=300)
     assert ran.returncode == 0, ran.stderr
+
+
+def test_what_comes_back_is_in_the_order_of_the_items():
+    def late_first(item, expired):
+        time.sleep(0.02 * (3 - item))
+        return item
+
+    with jobs(3):
+        assert in_jobs(late_first, range(3)) == [0, 1, 2]
+
+
+@for_each("n", [None, 1, 2])
+def test_the_time_is_up_for_all(n):
+    with jobs(n):
+        assert in_jobs(lambda item, expired: expired(), range(3), lambda: True) == [True] * 3
+
+
+def test_the_first_error_in_the_items_order_ends_all():
+    ended = []
+
+    def fail_or_wait(item, expired):
+        if item == 0:
+            time.sleep(0.05)
+            raise ValueError("the first")
+        if item == 1:
+            raise ValueError("the second")
+        while not expired():
+            time.sleep(0.005)
+        ended.append(item)
+
+    with jobs(3), pytest.raises(ValueError, match="the first"):
+        in_jobs(fail_or_wait, range(3))
+    assert ended == [2]

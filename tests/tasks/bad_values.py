@@ -5,8 +5,6 @@ real numbers it holds - an array of floats with NaN where something is missing -
 them.
 """
 
-from __future__ import annotations
-
 import datetime
 import decimal
 import fractions

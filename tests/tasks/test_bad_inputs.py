@@ -1,7 +1,5 @@
 """Whatever is handed over: the same numbers, or an error of ours that says where; never another number, warning or exception."""
 
-from __future__ import annotations
-
 import decimal
 import inspect
 import warnings
@@ -31,7 +29,6 @@ CLASSIFIER = mtl.minimize(mtl.logistic_loss(WL, LABELLED) + mtl.ridge(WL)).solve
 IDS = [0, 0, 1, 1]
 
 
-# ------------------------------------------------------------------------------------------ what the numbers become
 def _inputs(meaning):
     """What Tasks make of inputs that mean this; None: nothing."""
     fits = meaning.ndim == 2 and meaning.shape[0] == 4 and meaning.shape[1] > 0
@@ -126,7 +123,6 @@ def test_the_same_numbers_or_an_error(place):
     assert not wrong, "\n".join(wrong)
 
 
-# --------------------------------------------------------------------------------- everywhere else: nothing but ours
 def _set_parameter(v):
     parameter = mtl.Parameter(1.0)
     parameter.value = v
@@ -255,7 +251,6 @@ def test_nothing_but_our_errors(places):
     assert not wrong, "\n".join(wrong)
 
 
-# ------------------------------------------------------------------------------------------------- what is said
 SAID = {
     "pandas times": (lambda: Tasks.shared(pd.DataFrame({"a": pd.to_datetime(["2020"] * 4)}), Y), DataError, "column 'a' is Datetime"),
     "too small": (lambda: Tasks.shared(X * [1, 1e-200], Y), DataError, "column 1 is 2e-200, whose square is 0"),
@@ -285,7 +280,6 @@ def test_what_is_said(case):
         call()
 
 
-# --------------------------------------------------------------------------------------------------- names of tasks
 def test_ids_that_print_alike_are_two_tasks(tmp_path):
     tasks = Tasks.grouped(X, V, [1, "1", 1, "1"])
     assert tasks.task_names == ("1 (int)", "1 (str)")

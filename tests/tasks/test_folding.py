@@ -56,7 +56,6 @@ def test_rare_labels_are_spread_twice_as_evenly_as_by_chance(seed):
 
 
 def test_folds_without_stratification_differ_by_one_row():
-    """Without stratification fold sizes differ by one row and labels are left to chance."""
     Y = rare_labels()
     fold = fold_numbers(shared(Y), 7, stratify=False)
     assert np.ptp(np.bincount(fold)) <= 1

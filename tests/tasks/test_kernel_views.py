@@ -39,7 +39,6 @@ def rows_of(tasks):
     return [np.flatnonzero(name == IDS) for name in tasks.task_names]
 
 
-# ------------------------------------------------------------------------------------------- the features
 @for_each("word", ["rbf", "polynomial", "laplacian", "chi2", "linear", "cosine"])
 @for_each("layout", ["shared", "grouped", "sparse"])
 def test_inner_products_are_the_kernel(word, layout):
@@ -118,7 +117,6 @@ def test_a_gram_matrix_of_some_rows_of_a_table():
     np.testing.assert_allclose(F @ F.T, rbf(X[chosen], X[chosen]), atol=1e-11)
 
 
-# ----------------------------------------------------------------------------------------- predictions
 def ridge_solution(tasks, alpha=0.3):
     W = mtl.Weights(tasks, intercept=False)
     return mtl.minimize(mtl.squared_loss(W, tasks) + alpha * mtl.ridge(W)).solve(tol=1e-10)
@@ -184,7 +182,6 @@ def test_columns_of_new_inputs_are_those_learned_on():
     np.testing.assert_array_equal(solution.predict(table), solution.predict(X))
 
 
-# ---------------------------------------------------------------------------------------- other tasks
 def test_scores_of_raw_standardised_and_kernelised_tasks_agree():
     raw = Tasks.grouped(X, y, IDS)
     train, test = raw.split(random_state=0)
@@ -248,7 +245,6 @@ def test_what_must_come_before_kernels():
         tasks.with_kernels("linear")
 
 
-# --------------------------------------------------------------------------------------------- storage
 @for_each("layout", ["dense", "sparse", "standardized"])
 def test_a_saved_solution_predicts_the_same(tmp_path, layout):
     tasks = Tasks.grouped(sparse.csr_array(SPARSE) if layout == "sparse" else X, y, IDS)
@@ -270,7 +266,6 @@ def test_functions_cannot_be_saved(tmp_path):
         solution.save(tmp_path / "kernels")
 
 
-# --------------------------------------------------------------------------------------- not a kernel
 LOPSIDED = np.eye(N) + np.triu(np.full((N, N), 1e-3), 1)
 
 
@@ -333,7 +328,6 @@ def test_rounding_errors_of_a_gram_matrix_are_not_refused():
 
 
 def test_too_many_rows_are_refused_before_any_kernel(monkeypatch):
-    """More rows than fit into memory are refused before any kernel is computed."""
     monkeypatch.setattr(kernel_features, "available_memory", lambda: 1e4)
     calls = []
     with pytest.raises(DataError, match=r"over 39 distinct rows needs .* GiB of memory"):
@@ -341,7 +335,6 @@ def test_too_many_rows_are_refused_before_any_kernel(monkeypatch):
     assert not calls
 
 
-# ---------------------------------------------------------------------------- multiple kernel learning
 def mkl_dual(kernels, labels, C, p_dual):
     """max_alpha sum alpha - 1/2 ||(alpha_y^T K_v alpha_y)_v||_{p*} over 0 <= alpha <= C, by an interior-point method."""
     cp = pytest.importorskip("cvxpy")

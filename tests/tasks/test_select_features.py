@@ -12,6 +12,7 @@ import mtldsl as mtl
 from mtldsl import DataError, Tasks
 from mtldsl.utils import memory
 from tests.loops import for_each
+from tests.models import with_weights
 from tests.tasks.same_sums import dense
 
 rng = np.random.default_rng(5)
@@ -142,10 +143,8 @@ def test_features_of_one_kernel_stay_together(columns):
 
 @pytest.mark.parametrize("kernels", [False, True])
 def test_a_solution_of_some_features_predicts_after_reading(tmp_path, kernels):
-    """A solution of some features predicts saved and read back."""
     tasks = kernelised() if kernels else layouts()["shared"].standardize()
-    small = tasks.select_features([0, 2, 3])
-    W = mtl.Weights(small)
+    small, W = with_weights(tasks.select_features([0, 2, 3]))
     solution = mtl.minimize(mtl.squared_loss(W, small) + mtl.ridge(W)).solve()
     solution.save(tmp_path / "some.npz")
     read = mtl.Solution.load(tmp_path / "some.npz")

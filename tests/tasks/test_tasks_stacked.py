@@ -99,7 +99,6 @@ def test_only_arrays_that_nobody_can_write_to_are_not_copied(kind):
 
 @for_each("why", ["another order", "a row without a label", "float32", "twice in a row"])
 def test_unfit_read_only_inputs_are_copied(why):
-    """Read only inputs that are not as they must be are copied."""
     X, y, ids = sorted_table()
     if why == "another order":
         ids = ids[::-1].copy()

@@ -1,7 +1,5 @@
 """`check_word`: nothing is missing of the words of the language, and all that is of a new one is named, with its file."""
 
-from __future__ import annotations
-
 import sys
 import types
 
@@ -13,11 +11,14 @@ from mtldsl.certificates.checker.loss_formulas import SCALAR_LOSSES
 from mtldsl.certificates.checker.proof_schema import LOSSES
 from mtldsl.certificates.plain.plain_formula import DEFINITIONS, defined
 from mtldsl.extending.check_word import WordReport
+from mtldsl.extending.checks import solver_cases
+from mtldsl.extending.law import LawError
+from mtldsl.extending.laws.solver_laws import LAWS
 from mtldsl.reference.registry import FORMULAS
 from mtldsl.solvers.routes import SOLVERS
 from mtldsl.testing import check_word
 from tests.loops import for_each
-from tests.models import shared
+from tests.models import shared, with_weights
 from tests.test_docs import ROOT, blocks
 
 PAGE = ROOT / "docs" / "extending" / "a_loss.md"
@@ -70,8 +71,7 @@ def test_check_word_of_an_own_loss_asks_for_nothing_more(own):
     said = "dual_ascent: the conjugate of boosting_loss is neither quadratic on an interval nor an entropy. The trait: entropic = False."
     assert said in str(report)
     assert {one.solver for one in report.lost} < set(SOLVERS)
-    tasks = shared(0, n=12, labels="sign")
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(shared(0, n=12, labels="sign"))
     problem = mtl.minimize(own.boosting_loss(W, tasks, rate=0.2) + 0.5 * mtl.l21_norm(W))
     solution = problem.solve()
     assert solution.status == "optimal" and problem.cross_check(solution).agrees
@@ -127,3 +127,42 @@ def test_check_word_refuses_what_is_no_word(name, says):
     with pytest.raises(mtl.ModelError) as caught:
         check_word(name)
     assert says in str(caught.value)
+
+
+CASES = {name: solver_cases(name) for name in SOLVERS}
+
+#: Solvers that take seconds for a model twice, and the model that each takes longest for.
+DEAR = {
+    "admm": "labels that depend on each other",
+    "newton_by_passes": "absolute residuals beside a ridge",
+    "ascent_by_passes": "absolute residuals beside a ridge",
+    "consensus": "absolute residuals beside a ridge",
+    "cvxpy": "structured hinge and a ridge",
+}
+
+
+def is_dear(case) -> bool:
+    model, _ = case.arguments.get("model", ("", None))
+    twice = case.law.name == "the_same_model_gives_the_same_bits"
+    return case.about in DEAR and (twice or model == DEAR[case.about])
+
+
+@pytest.mark.parametrize(
+    ("name", "dear"),
+    [(name, False) for name in SOLVERS] + [pytest.param(name, True, marks=pytest.mark.slow) for name in DEAR],
+)
+def test_laws(name, dear):
+    """Every model that it takes is tried, though one before it fails."""
+    cases, broken = [case for case in CASES[name] if is_dear(case) == dear], []
+    assert cases
+    for case in cases:
+        try:
+            case.run()
+        except LawError as error:
+            broken.append(str(error))
+    assert not broken, "\n\n".join(broken)
+
+
+def test_every_law_is_checked_on_some_solver():
+    run = {id(case.law) for cases in CASES.values() for case in cases}
+    assert len(LAWS) >= 6 and {law.name for law in LAWS if id(law) not in run} == set()

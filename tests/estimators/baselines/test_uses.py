@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
+import mtldsl.estimators.baselines as room
 from mtldsl import DataError, ModelError
 from mtldsl.estimators import OneClassWarning
 from mtldsl.estimators.baselines import (
@@ -29,6 +30,7 @@ from mtldsl.estimators.baselines import (
     RAkEL,
 )
 from tests.estimators.baselines.cases import BASELINES, labels
+from tests.estimators.standard_checks import checks_that_fail
 from tests.loops import for_each
 
 X, Y = labels(n=80)
@@ -158,3 +160,28 @@ def test_a_search_reaches_the_classifier():
     model = EnsembleOfClassifierChains(LogisticRegression())
     search = GridSearchCV(model, grid, cv=3, scoring="f1_macro").fit(X, Y)
     assert search.best_params_ == {"estimator__C": 1.0, "n_chains": 2}
+
+
+#: the last of every class; PLST is checked among the estimators
+ONE_OF_EACH = {type(each).__name__: each for each in BASELINES if not isinstance(each, PLST)}
+
+
+@pytest.mark.by_default("BinaryRelevance")
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("estimator", ONE_OF_EACH.values(), ids=ONE_OF_EACH)
+def test_scikit_learns_checks(estimator):
+    assert checks_that_fail(estimator) == {}
+
+
+def test_every_baseline_is_among_those_that_are_checked():
+    assert {type(each).__name__ for each in BASELINES} == set(room.__all__)
+
+
+def test_a_combination_is_not_the_most_probable_labels():
+    """Three combinations of probabilities .4, .3, .3: 10 is the most probable, and label 2 has probability .6."""
+    X, Y = np.zeros((10, 1)), [[1, 0]] * 4 + [[0, 1]] * 3 + [[1, 1]] * 3
+    model = LabelPowerset(LogisticRegression(C=1e6)).fit(X, Y)
+    np.testing.assert_allclose(model.predict_proba(X[:1]), [[0.7, 0.6]], atol=1e-3)
+    np.testing.assert_array_equal(model.predict(X[:1]), [[1, 0]])
+    marginals = LabelPowerset(LogisticRegression(C=1e6), prediction="marginals").fit(X, Y)
+    np.testing.assert_array_equal(marginals.predict(X[:1]), [[1, 1]])

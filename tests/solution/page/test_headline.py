@@ -167,7 +167,6 @@ def test_an_interval_without_its_score_is_not_on_top(tmp_path):
 
 @pytest.mark.parametrize(("rows", "shown"), [(8, False), (10, True)])
 def test_a_mean_r2_of_few_labels_has_no_interval(rows, shown):
-    """Its interval held the true score in a quarter of the cases with six labels a task, and was 7 wide."""
     train, test = made()
     solution = fitted(train, mtl.squared_loss)
     r2 = next(

@@ -3,7 +3,6 @@
 import re
 import sys
 import warnings
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -11,40 +10,9 @@ import pytest
 import mtldsl as mtl
 from mtldsl.display.html import html_of
 from mtldsl.display.sections import Panel, Table
+from tests.page_text import PageText
 
 pytest.importorskip("matplotlib")
-
-
-class _Page(HTMLParser):
-    VOID = frozenset({"meta", "img", "br", "mspace"})
-
-    def __init__(self, text: str):
-        super().__init__()
-        self.open: list[str] = []
-        self.tags: list[tuple[str, dict]] = []
-        self.words: list[str] = []
-        self.feed(text)
-        self.close()
-        assert not self.open
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-        if tag not in self.VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert tag in self.VOID or self.open.pop() == tag
-
-    def handle_data(self, data):
-        if "style" not in self.open:
-            self.words.append(data)
-
-    @property
-    def text(self) -> str:
-        return " ".join(" ".join(self.words).split())
-
-    def all(self, tag: str) -> list[dict]:
-        return [attrs for name, attrs in self.tags if name == tag]
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +54,7 @@ SECTIONS = (
 def test_the_score_comes_first_then_the_proof_then_sections(page, parts):
     """Names of strangers are text, and scores are those of the held out rows."""
     solution, html = page
-    text = _Page(html).text
+    text = PageText(html).text
     order = [
         "On 36 rows that were not learned on",
         "Certified: the optimum, proven; the cross-check agrees",
@@ -105,7 +73,7 @@ def test_the_score_comes_first_then_the_proof_then_sections(page, parts):
 
 @pytest.mark.slow
 def test_nothing_is_fetched(page):
-    found = _Page(page[1])
+    found = PageText(page[1])
     assert not found.all("script") and not found.all("link")
     assert all(img["src"].startswith("data:image/svg+xml;base64,") for img in found.all("img"))
     assert not re.search(r"url\(|@import|src=\"http", page[1])
@@ -113,7 +81,7 @@ def test_nothing_is_fetched(page):
 
 @pytest.mark.slow
 def test_pictures_have_words_and_headings_have_order(page):
-    found = _Page(page[1])
+    found = PageText(page[1])
     images = found.all("img")
     assert len(images) >= 5 and all(len(img["alt"]) > 10 for img in images)
     levels = [int(tag[1]) for tag, _ in found.tags if re.fullmatch(r"h\d", tag)]
@@ -153,7 +121,7 @@ def test_a_loaded_solution_says_that_nobody_verified_it(page, parts, tmp_path):
 def test_without_matplotlib_there_are_no_pictures(model, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     html = model[1].solve(tol=1e-3).report(tmp_path / "r.html", bootstrap=0).read_text()
-    assert not _Page(html).all("img") and "How well it predicts" in html
+    assert not PageText(html).all("img") and "How well it predicts" in html
 
 
 def test_a_file_that_cannot_be_written_is_named(model, tmp_path):
@@ -188,7 +156,7 @@ def test_learned_matrices_are_drawn_and_told_by_their_pairs(tmp_path):
         W, S = mtl.Weights(tasks), mtl.TaskPrecision(tasks, name="S")
         objective = mtl.squared_loss(W, tasks) + mtl.matrix_normal(W, np.eye(3), S)
         solution = mtl.minimize(objective, subject_to=[S >> 0.1, S << 10]).solve()
-        found = _Page(solution.report(tmp_path / "r.html", bootstrap=20).read_text())
+        found = PageText(solution.report(tmp_path / "r.html", bootstrap=20).read_text())
         assert "Learned beside the weights" in found.text and "LearnedMatrix" not in found.text
         assert "a stationary point; no proof of a global optimum exists" in found.text
         assert "R²" in found.text and "mean absolute error" in found.text and "proven gap" not in found.text
@@ -216,7 +184,7 @@ def test_a_picture_of_strange_names_is_drawn_without_a_warning(tmp_path):
 @pytest.mark.slow
 def test_thresholds_are_told(page, parts, tmp_path):
     def text(solution):
-        return _Page(solution.report(tmp_path / "p.html", parts[1], bootstrap=0).read_text()).text
+        return PageText(solution.report(tmp_path / "p.html", parts[1], bootstrap=0).read_text()).text
 
     tuned = page[0].tune_threshold(parts[1])
     low, high = tuned.thresholds.min(), tuned.thresholds.max()
@@ -237,7 +205,7 @@ def test_alarms_of_rare_labels_are_those_of_scikit_learn(tmp_path):
         train, test = mtl.Tasks.shared(X, Y).split(test_size=0.5, random_state=0)
         W = mtl.Weights(train, intercept=True)
         solution = mtl.minimize(mtl.logistic_loss(W, train) + mtl.ridge(W)).solve().tune_threshold(train)
-        text = _Page(solution.report(tmp_path / "r.html", test, bootstrap=0).read_text()).text
+        text = PageText(solution.report(tmp_path / "r.html", test, bootstrap=0).read_text()).text
         assert ("alarms, per 1,000 rows" in text) == rare
         for i, y in enumerate(test.per_task(test.targets)):
             called = solution.predict(test.X)[:, i]

@@ -18,6 +18,7 @@ from mtldsl.distributed import dask_backend
 from mtldsl.distributed.dask_inputs import of_loaders
 from mtldsl.distributed.partitions import TaskSum
 from tests.conftest import local_cluster
+from tests.models import with_weights
 
 N, D, M = 4000, 6, 2
 X = da.random.default_rng(0).normal(size=(N, D), chunks=(500, D))
@@ -83,8 +84,7 @@ def loaded(k):
 @pytest.mark.parametrize(("passes", "times"), [(14, 1), (0, 2)], ids=["once", "twice before a point"])
 def test_ctrl_c_returns_the_best_certified_point(two_workers, client, passes, times):
     """A second one ends the solve where there is no point yet; the cluster works as before."""
-    tasks = of_loaders([dask.delayed(loaded)(k) for k in range(4)], keep=False)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(of_loaders([dask.delayed(loaded)(k) for k in range(4)], keep=False))
     problem = mtl.minimize(mtl.hinge_loss(W, tasks) + 3 * mtl.l21_norm(W))
     parts, run = tasks.parts, tasks.parts.run
     first, timers = parts.passes, []

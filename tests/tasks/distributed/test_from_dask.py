@@ -222,7 +222,6 @@ def test_too_little_memory_is_named_with_its_partition(engine):
 
 @pytest.mark.process
 def test_a_first_use_leaves_the_settings_of_dask():
-    """A first use in a fresh process leaves the settings of Dask as they are."""
     script = """
 import dask.array as da, numpy as np, mtldsl as mtl
 for _ in range(2):

@@ -4,7 +4,7 @@ import os
 import signal
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 import dask
 import distributed
@@ -38,41 +38,6 @@ def solve(keep, before_pass=lambda run: None):
     W = mtl.Weights(tasks)
     problem = mtl.minimize(mtl.hinge_loss(W, tasks) + 2 * mtl.l21_norm(W))
     return problem.solve("newton_by_passes", tol=1e-2)
-
-
-@contextmanager
-def killer(cluster, rng):
-    """kill(): a random worker that lives, after a random part of a pass."""
-    killed, timers = [], []
-    allowed, cluster.scheduler.allowed_failures = cluster.scheduler.allowed_failures, 100  # it is we who kill
-
-    def now():
-        ids = [nanny.process.pid for nanny in cluster.workers.values() if nanny.process.status.name == "running"]  # fmt: skip
-        with suppress(ProcessLookupError):
-            os.kill(int(rng.choice(ids)), signal.SIGKILL)
-            killed.append(True)
-
-    def kill():
-        timers.append(threading.Timer(0.05 * rng.random(), now))
-        timers[-1].start()
-
-    # a LocalCluster gives a worker up that it finds missing 15 seconds after a death, be it for another one
-    with dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"}):
-        yield kill, killed
-        for timer in timers:
-            timer.join()
-    cluster.scheduler.allowed_failures = allowed
-
-
-@pytest.mark.cluster
-def test_kills_change_no_bit(two_processes, client_of_processes):
-    wanted = solve(keep=False)
-    assert wanted.status == "optimal"
-    with killer(two_processes, np.random.default_rng(0)) as (kill, killed):
-        found = solve(False, lambda k: kill() if k == 4 else None)
-    assert killed
-    assert found.W.tobytes() == wanted.W.tobytes()
-    assert found.status == "optimal" and found.gap == wanted.gap
 
 
 @pytest.mark.cluster

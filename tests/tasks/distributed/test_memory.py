@@ -15,6 +15,7 @@ from mtldsl.distributed import dask_backend
 from mtldsl.distributed.dask_inputs import of_loaders
 from mtldsl.errors import LostClusterError
 from tests.conftest import local_cluster
+from tests.models import with_weights
 
 pytestmark = pytest.mark.cluster
 
@@ -42,8 +43,7 @@ def spilled(dask_worker):
 
 
 def solved(number):
-    tasks = of_loaders([dask.delayed(part)(k, 4_000) for k in range(number)], keep=True)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(of_loaders([dask.delayed(part)(k, 4_000) for k in range(number)], keep=True))
     return mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l21_norm(W)).solve()
 
 

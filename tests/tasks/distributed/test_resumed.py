@@ -15,6 +15,7 @@ import pytest
 import mtldsl as mtl
 from mtldsl.distributed.dask_inputs import of_loaders
 from mtldsl.errors import LostClusterError
+from tests.models import with_weights
 
 pytestmark = pytest.mark.cluster
 
@@ -34,8 +35,7 @@ def part(k):
 
 
 def model():
-    tasks = of_loaders([dask.delayed(part)(k) for k in range(2)], keep=False)
-    W = mtl.Weights(tasks)
+    tasks, W = with_weights(of_loaders([dask.delayed(part)(k) for k in range(2)], keep=False))
     return mtl.minimize(mtl.hinge_loss(W, tasks) + 2 * mtl.l21_norm(W)), tasks.parts
 
 
