@@ -470,7 +470,7 @@ def fscore_steps(
         return [None] * k
     chosen, margins, ends = batch.sorted(metric, z)
     size = len(chosen) + 2 * k
-    tables, pools = np.empty(size, np.int64), np.empty((size, 6), np.int64)
+    tables, pools = np.empty(size, np.int64), np.empty((size, 5), np.int64)
     a, b, levels, mass = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     found, gaps = np.empty((k, 5), np.int64), np.empty(k)
     fscore_prox_kernels.fscore_steps(
@@ -527,9 +527,9 @@ def _tables(of_positives, of_negatives, square: float) -> tuple[np.ndarray, np.n
     kept = np.flatnonzero(np.diff(ends) > 0.0)
     mass = np.append(ends[kept], 1.0)
     a, b = (len(r) - kept).astype(float), np.empty(len(kept))
-    levels, pools = np.empty(len(kept)), np.empty((len(kept), 6), np.int64)
+    levels, pools = np.empty(len(kept)), np.empty((len(kept), 5), np.int64)
     sums = np.append(0.0, np.cumsum(q))
-    thresholds(q, sums, a, mass, 1.0, 0.0, square * len(r), 1.0 + square, q, b, levels, pools)
+    thresholds(q, sums, a, mass, 1.0, 0.0, square * len(r), 1.0 + square, b, levels, pools)
     return a, b, mass
 
 
