@@ -56,10 +56,14 @@ class _BoundSet(Set):
         return is_same_along_rows(self.bound)
 
     def on_rows(self, rows, shape):
+        return self._part(rows, shape)
+
+    def on_columns(self, columns, shape):
+        return self._part((slice(None), columns), shape)
+
+    def _part(self, of, shape):
         return (
-            self
-            if np.ndim(self.bound) == 0
-            else replace(self, bound=np.broadcast_to(self.bound, shape)[rows])
+            self if np.ndim(self.bound) == 0 else replace(self, bound=np.broadcast_to(self.bound, shape)[of])
         )
 
     def __post_init__(self):
@@ -77,10 +81,6 @@ class _BoundSet(Set):
                     f"{tuple(shape)}; write a number or an array of that shape"
                 )
         return None
-
-    def on_columns(self, columns, shape):
-        one = np.ndim(self.bound) == 0
-        return self if one else replace(self, bound=np.broadcast_to(self.bound, shape)[:, columns])
 
     def latex(self, argument):
         shown = "B" if isinstance(self.bound, np.ndarray) else f"{self.bound:g}"

@@ -136,7 +136,7 @@ def _solve(gain, p, q, most: float | None = None, exactly: float | None = None):
     allowed = np.isfinite(gain)
     row, column = np.nonzero(allowed)
     if row.size == 0:
-        return 0.0, 2, None
+        return 0.0, 2, np.zeros(0)
     one = np.ones(row.size)
     at_most: list[np.ndarray] = [] if most is None else [one]
     of_at_most = [] if most is None else [most]

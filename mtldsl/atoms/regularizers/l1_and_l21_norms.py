@@ -14,11 +14,9 @@ from mtldsl.atoms.atom import (
     ROWS,
     RowProfile,
     checked_number,
-    in_parentheses,
     is_same_along_rows,
 )
 from mtldsl.atoms.matrix_function import register
-from mtldsl.atoms.prox.shrinkage import shrinkage
 from mtldsl.atoms.regularizers.norm_base import (
     Norm,
     WeightedNorm,
@@ -99,14 +97,8 @@ class L12Norm(WeightedNorm):
     def check(self, shape):
         return check_length(self.weights, shape[1], "columns (tasks)")
 
-    def spread(self, per_cell, shape):
-        return np.asarray(per_cell)
-
     def cell_norms(self, W):
         return np.sqrt(np.einsum("rc,rc->c", W, W))
-
-    def prox(self, W, step):
-        return W * shrinkage(self.cell_norms(W), self.thresholds(step))
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -171,9 +163,6 @@ class L1Norm(WeightedNorm):
 
     def cell_norms(self, W):
         return np.abs(W)
-
-    def spread(self, per_cell, shape):
-        return np.asarray(per_cell)
 
     def prox(self, W, step):
         threshold = self.thresholds(step)
@@ -269,9 +258,6 @@ class L21Norm(_RowNorm):
 
     def cell_norms(self, W):
         return np.sqrt(np.einsum("rc,rc->r", W, W))
-
-    def prox(self, W, step):
-        return W * shrinkage(self.cell_norms(W), self.thresholds(step))[:, None]
 
     @property
     def scales(self):
@@ -515,9 +501,6 @@ class TotalVariation(Norm):
     separable: ClassVar[str] = "rows"
     absorbs: ClassVar[bool] = False
     ordinal: ClassVar[bool] = True
-
-    def latex(self, argument):
-        return super().latex(in_parentheses(argument))
 
     def lineality(self, n_columns):
         return np.full((n_columns, 1), n_columns**-0.5)

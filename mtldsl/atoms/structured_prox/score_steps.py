@@ -58,7 +58,7 @@ class Tangent:
     U^T U = diag(pool sizes) + R^T diag(1 / sizes) R is tridiagonal, as no group moves more than two neighbours.
     """
 
-    def __init__(self, groups, signs, sizes, pool=None, pinned=None, reach=None):
+    def __init__(self, groups, signs, sizes, pool=None, pinned=None, reach: Any = None):
         self.groups, self.signs, self.sizes = groups, signs, sizes
         self.pool: Any = pool
         self.pinned: Any = pinned
