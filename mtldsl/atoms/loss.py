@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from mtldsl.atoms.atom import Atom
+from mtldsl.utils.parallel import slabs
 
 __all__ = ["Loss", "SeparableLoss"]
 
@@ -121,17 +121,8 @@ class Loss(Atom):
         return np.where(z >= 0, 1.0, -1.0) if self.labels == "sign" else z
 
 
-@dataclass(frozen=True)
-class LossSettings:
-    """Size of the parts of a sum over samples.
-
-    slab_rows : samples of one part: its temporaries stay in the cache, and are small beside large data
-    """
-
-    slab_rows: int = 1 << 16
-
-
-SETTINGS = LossSettings()
+#: Samples of one part of a sum: its temporaries stay in the cache, and are small beside large data.
+SLAB_ROWS = 1 << 16
 
 
 _NONE = np.zeros((), bool)
@@ -248,23 +239,17 @@ class SeparableLoss(Loss):
 
 
 def _are_many(z, y) -> bool:
-    size = (
-        z.size if isinstance(z, np.ndarray) else np.size(z)
-    )  # of which the latter takes longer than small sums
-    return size > SETTINGS.slab_rows and np.shape(z) == np.shape(y)
+    # of an array without `np.size`, which takes longer than small sums
+    size = z.size if isinstance(z, np.ndarray) else np.size(z)
+    return size > SLAB_ROWS and np.shape(z) == np.shape(y)
 
 
 def _parts(z, y, s):
     """(z, y, s) of some samples at a time."""
-    for first in range(0, z.size, SETTINGS.slab_rows):
-        some = slice(first, first + SETTINGS.slab_rows)
+    for some in slabs(z.size, SLAB_ROWS):
         yield z[some], y[some], None if s is None else s[some]
 
 
 def _filled(function, z, y, s) -> np.ndarray:
     """function(z, y, s), elementwise, computed some samples at a time."""
-    found, first = np.empty(z.size), 0
-    for part in _parts(z, y, s):
-        found[first : first + part[0].size] = function(*part)
-        first += part[0].size
-    return found
+    return np.concatenate([function(*part) for part in _parts(z, y, s)], dtype=float)

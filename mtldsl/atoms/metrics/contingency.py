@@ -29,17 +29,8 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
-class FScoreSettings:
-    """Limit of the exact steps of the F-score.
-
-    largest_beta : beta up to which thresholds stand apart from one another in float64
-    """
-
-    largest_beta: float = 1e3
-
-
-SETTINGS = FScoreSettings()
+#: beta up to which thresholds of the F-score stand apart from one another in float64
+LARGEST_BETA = 1e3
 
 
 @register
@@ -132,7 +123,7 @@ class FScore(Metric):
 
     @property
     def exact_prox(self) -> bool:
-        return 1.0 <= self.beta <= SETTINGS.largest_beta
+        return 1.0 <= self.beta <= LARGEST_BETA
 
     def score_steps(self, z, batch, steps, flips, warm, rough=0.0):
         return fscore_steps(self, z, batch, steps, flips, warm, rough)

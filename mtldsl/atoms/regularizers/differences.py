@@ -21,17 +21,8 @@ from mtldsl.utils.validation import as_whole, shape_of
 __all__ = ["GraphLaplacian", "MeanRegularizer"]
 
 
-@dataclass(frozen=True)
-class DifferenceSettings:
-    """Limit of values by differences along edges.
-
-    task_edges : edges a task up to which a Laplacian's value is made of differences
-    """
-
-    task_edges: int = 8
-
-
-SETTINGS = DifferenceSettings()
+#: Edges a task up to which a Laplacian's value is made of differences.
+TASK_EDGES = 8
 
 
 #: A difference from a mean is off by this share of the numbers at most.
@@ -150,7 +141,7 @@ class GraphLaplacian(_TaskQuadratic):
         """(i, j, a_ij >= 0 of every edge i < j, the sums of L's rows); None where L is of no graph, or of one with many edges."""
         i, j = np.nonzero(np.triu(self.L, 1))
         weights = -self.L[i, j]
-        if i.size > SETTINGS.task_edges * len(self.L) or not (weights > 0).all():
+        if i.size > TASK_EDGES * len(self.L) or not (weights > 0).all():
             return None
         return i, j, weights, np.array([math.fsum(row) for row in self.L.tolist()])
 
