@@ -27,6 +27,7 @@ __all__ = [
     "check_class",
     "check_reference",
     "kind_of_class",
+    "plain_kind",
     "register",
     "register_solver",
     "unregister",
@@ -414,29 +415,31 @@ def _enter_reference(cls: type[Atom], reference: Callable, marks: dict) -> dict:
 
 def _plain_definition(cls: type[Atom], formula: Callable) -> Definition:
     """Return a plain formula of one's own; ModelError where it is not a function of the arguments of its kind."""
-    function, wanted = formula, "W, atom"
-    if issubclass(cls, SeparableLoss):
-        kind, wanted = "samples", "z, y, atom"
-    elif issubclass(cls, Loss):
-        kind, wanted = "task", "z, y, s, atom"
-    elif issubclass(cls, Metric):
-        kind, wanted = (
-            ("tables", "b, c, positives, negatives, atom") if cls.labellings else ("order", "up, down, atom")
-        )
-    elif issubclass(cls, Structure) and cls.learns:
-        kind, wanted = "kept", "W, matrices, atom"
-
-        def function(W, matrices, atom):
-            return formula(W, tuple(matrix.dense() for matrix in matrices), atom)
-    else:
-        kind = "set" if issubclass(cls, Set) else "matrix"
+    kind, wanted = plain_kind(cls)
     try:
         inspect.signature(formula).bind(*wanted.split(", "))
     except (TypeError, ValueError):
         raise ModelError(
             f"it is a function of ({wanted})", term=f"register({cls.__name__}, formula={formula!r})"
         ) from None
-    return Definition(function, kind)
+    if kind != "kept":
+        return Definition(formula, kind)
+    return Definition(lambda W, matrices, atom: formula(W, tuple(S.dense() for S in matrices), atom), kind)
+
+
+def plain_kind(cls: type[Atom]) -> tuple[str, str]:
+    """(the kind of a word's plain formula, its arguments)."""
+    if issubclass(cls, SeparableLoss):
+        return "samples", "z, y, atom"
+    if issubclass(cls, Loss):
+        return "task", "z, y, s, atom"
+    if issubclass(cls, Metric):
+        return (
+            ("tables", "b, c, positives, negatives, atom") if cls.labellings else ("order", "up, down, atom")
+        )
+    if issubclass(cls, Structure) and cls.learns:
+        return "kept", "W, matrices, atom"
+    return ("set" if issubclass(cls, Set) else "matrix"), "W, atom"
 
 
 def unregister(name: str) -> None:
