@@ -226,7 +226,7 @@ class _ErrorShares(Metric):
         return positives, negatives
 
     def _costs(self, positives, negatives) -> tuple[float, float]:
-        """Of one wrong positive, and of one wrong negative."""
+        """Costs of one wrong positive, and of one wrong negative."""
         p, n = self.over(positives, negatives)
         return self.scale / p, self.scale / n
 
