@@ -20,6 +20,7 @@ __all__ = [
     "map_one",
     "pass_messages",
     "subset_of",
+    "two_sums",
 ]
 
 
@@ -181,6 +182,21 @@ def labelling_value(scores, plan, label):
 
 
 @compiled(inside=True, nogil=True, error_model="numpy")
+def two_sums(scores, plan, work, read, n_scores, n_messages):
+    """The sums of the factors with a label, where it is 0 and where it is 1, at one setting of its neighbours."""
+    zero, one = 0.0, 0.0
+    for _ in range(n_scores):
+        zero += scores[plan[read]]
+        one += scores[plan[read + 1]]
+        read += 2
+    for _ in range(n_messages):
+        zero += work[plan[read]]
+        one += work[plan[read + 1]]
+        read += 2
+    return zero, one
+
+
+@compiled(inside=True, nogil=True, error_model="numpy")
 def eliminate(scores, plan, work, label):
     """The best labelling, written into `label`; `work` holds the messages. Reads the plan of `plans.elimination_plan`.
 
@@ -195,16 +211,8 @@ def eliminate(scores, plan, work, label):
             at += 2 * (n_scores + n_messages)
             continue
         for setting in range(1 << width):
-            zero = 0.0
-            one = 0.0
-            for _ in range(n_scores):
-                zero += scores[plan[at]]
-                one += scores[plan[at + 1]]
-                at += 2
-            for _ in range(n_messages):
-                zero += work[plan[at]]
-                one += work[plan[at + 1]]
-                at += 2
+            zero, one = two_sums(scores, plan, work, at, n_scores, n_messages)
+            at += 2 * (n_scores + n_messages)
             work[message + setting] = one if one > zero else zero
     # Backwards: the neighbours of a label are eliminated after it, so theirs are known. Only one setting of each table is needed,
     # so its two sums are made again instead of keeping all choices.
@@ -215,16 +223,7 @@ def eliminate(scores, plan, work, label):
         for place in range(width):
             setting = 2 * setting + label[plan[at + 5 + place]]
         read = at + 5 + width + setting * 2 * (n_scores + n_messages)
-        zero = 0.0
-        one = 0.0
-        for _ in range(n_scores):
-            zero += scores[plan[read]]
-            one += scores[plan[read + 1]]
-            read += 2
-        for _ in range(n_messages):
-            zero += work[plan[read]]
-            one += work[plan[read + 1]]
-            read += 2
+        zero, one = two_sums(scores, plan, work, read, n_scores, n_messages)
         label[plan[at]] = 1 if one > zero else 0
 
 
