@@ -116,6 +116,11 @@ class Loss(Atom):
         """f*(u) - <u, y> as a function of n = ||u / sqrt(s)||, where `radial` and no sum over samples; dom f* is n <= 1."""
         raise NotImplementedError
 
+    def refuse_weights(self, s) -> None:
+        """ValueError where a loss that counts samples is given weights of them."""
+        if s is not None:
+            raise ValueError(f"{self.name} takes no sample weights")
+
     def decide(self, z) -> np.ndarray:
         """Return what `predict` returns from predictions z: the sign for labels in {-1, +1}, else z."""
         return np.where(z >= 0, 1.0, -1.0) if self.labels == "sign" else z
@@ -190,7 +195,8 @@ class SeparableLoss(Loss):
         if _are_many(z, y):
             return sum(self.value(*part) for part in _parts(z, y, s))
         l = self.pointwise(z, y)
-        return float(np.asarray(l).sum() if s is None else np.dot(s, l))
+        with np.errstate(over="ignore"):  # a sum beyond the largest float is inf, as one summand would be
+            return float(np.asarray(l).sum() if s is None else np.dot(s, l))
 
     def gradient(self, z, y, s=None):
         if _are_many(z, y):

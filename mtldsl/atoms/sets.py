@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.atom import ENTRIES, checked_number, in_parentheses, is_same_along_rows
+from mtldsl.atoms.atom import ENTRIES, in_parentheses, is_same_along_rows
 from mtldsl.atoms.balls import NormBall
 from mtldsl.atoms.matrix_function import Set, WithoutConjugate, register
 from mtldsl.atoms.prox.shrinkage import water_level
@@ -427,10 +427,7 @@ class ColumnsOnSimplex(Set):
     finite_dual: ClassVar[bool] = True
 
     def __post_init__(self):
-        total = checked_number(
-            self.name, "total", self.total, lambda t: t > 0, "a finite number > 0, such as total=1.0"
-        )
-        object.__setattr__(self, "total", total)
+        self.keep_number("total", lambda t: t > 0, "a finite number > 0, such as total=1.0")
 
     @classmethod
     def examples(cls):

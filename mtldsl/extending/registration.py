@@ -40,7 +40,7 @@ __all__ = [
 
 _OWN_SOLVERS: set[str] = set()
 
-_MEMBERS = (
+_MEMBERS = [
     "name",
     "summary",
     "options",
@@ -57,7 +57,7 @@ _MEMBERS = (
     "expected_flops",
     "work",
     "solve",
-)
+]
 
 
 def register_solver(solver: Solver, before: str | None = None) -> Solver:
@@ -151,35 +151,28 @@ class WordKind:
 
     base: type[Atom]
     what: str
-    methods: tuple[str, ...]
+    methods: str
     reference: str
-    page: str
+
+    @property
+    def page(self) -> str:
+        """The page of docs/extending that says what each method is for."""
+        return f"a_{self.what}.md"
 
 
 #: the most special first
 KINDS = (
-    WordKind(SeparableLoss, "loss", ("pointwise", "slope", "pointwise_prox"), "z, y, s, atom", "a_loss.md"),
-    WordKind(
-        Loss, "loss", ("value", "gradient", "prox", "conjugate", "dual_project"), "z, y, s, atom", "a_loss.md"
-    ),
+    WordKind(SeparableLoss, "loss", "pointwise slope pointwise_prox", "z, y, s, atom"),
+    WordKind(Loss, "loss", "value gradient prox conjugate dual_project", "z, y, s, atom"),
     WordKind(
         Structure,
         "structure",
-        ("value", "value_at", "update", "update_one", "quadratic", "start", "conjugate", "dual_gauge"),
+        "value value_at update update_one quadratic start conjugate dual_gauge",
         "W, matrices, atom",
-        "a_structure.md",
     ),
-    WordKind(
-        Set, "constraint", ("violation", "project", "support", "dual_gauge"), "W, atom", "a_constraint.md"
-    ),
-    WordKind(
-        Regularizer,
-        "regularizer",
-        ("value", "prox", "conjugate", "dual_gauge"),
-        "W, atom",
-        "a_regularizer.md",
-    ),
-    WordKind(Metric, "metric", ("delta",), "b, c, positives, negatives, atom", "a_metric.md"),
+    WordKind(Set, "constraint", "violation project support dual_gauge", "W, atom"),
+    WordKind(Regularizer, "regularizer", "value prox conjugate dual_gauge", "W, atom"),
+    WordKind(Metric, "metric", "delta", "b, c, positives, negatives, atom"),
 )
 
 
@@ -224,7 +217,7 @@ def _missing_methods(cls: type[Atom], kind: WordKind) -> list[str]:
         return not any(given is method for method in bare)
 
     by_iteration = issubclass(cls, (Loss, MatrixFunction)) and cls.exact_prox is False
-    wanted = [name for name in kind.methods if name != "prox" or not by_iteration]
+    wanted = [name for name in kind.methods.split() if name != "prox" or not by_iteration]
     missing = [name for name in wanted if not own(name)]
     if by_iteration and issubclass(cls, Norm) and cls.dual_gauge is Norm.dual_gauge:
         missing.append("dual_gauge (or a prox, which it follows from)")

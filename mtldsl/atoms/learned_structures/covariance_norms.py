@@ -69,9 +69,6 @@ class _CovarianceNorm(Structure, SquaredTraceNorm):
         scale = self.covariance.trace / (values.sum() + (len(basis) - len(s)) * eps)
         return (SpectralMatrix(basis, scale * values, scale * eps),)
 
-    def update_one(self, k: int, W, matrices: Matrices) -> Matrices:
-        return self.update(W)
-
     def value_at(self, W, matrices: Matrices) -> float:
         """+inf where W has a part that a singular covariance gives no variance."""
         (C,) = matrices

@@ -8,7 +8,7 @@ from typing import ClassVar, cast
 
 import numpy as np
 
-from mtldsl.atoms.atom import SET_BY_MODEL, checked_number
+from mtldsl.atoms.atom import SET_BY_MODEL
 from mtldsl.atoms.learned_structures.structure import (
     Learned,
     Matrices,
@@ -111,8 +111,7 @@ class MatrixNormal(Structure):
 
     def __post_init__(self):
         for name in ("eta", "rho"):
-            value = checked_number(self.name, name, getattr(self, name), lambda v: v > 0, _POSITIVE)
-            object.__setattr__(self, name, value)
+            self.keep_number(name, lambda v: v > 0, _POSITIVE)
 
     @classmethod
     def examples(cls):

@@ -79,10 +79,6 @@ class ExponentialLoss(SeparableLoss):
     def constant_of_classes(self, positive, negative):
         return 0.5 * np.log(positive / negative)
 
-    def value(self, z, y, s=None):
-        with np.errstate(over="ignore"):  # a sum beyond the largest float is inf, as one summand would be
-            return super().value(z, y, s)
-
     def pointwise_prox(self, z, y, step):
         # the margin m solves m = y z + step e^-m
         return y * -log_link_prox(-y * z, step)

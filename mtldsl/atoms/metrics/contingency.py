@@ -8,7 +8,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.atom import checked_number
 from mtldsl.atoms.matrix_function import register
 from mtldsl.atoms.metrics.metric import ConstantScore, Metric, MostViolatedPlane, smaller_class
 from mtldsl.atoms.structured_prox.score_steps import (
@@ -79,8 +78,7 @@ class FScore(Metric):
 
     def __post_init__(self):
         must_be = "a number between 1e-100 and 1e100, such as beta=1.0"
-        beta = checked_number(self.name, "beta", self.beta, lambda b: 1e-100 <= b <= 1e100, must_be)
-        object.__setattr__(self, "beta", beta)
+        self.keep_number("beta", lambda b: 1e-100 <= b <= 1e100, must_be)
 
     @classmethod
     def examples(cls):

@@ -13,7 +13,6 @@ from mtldsl.atoms.atom import (
     ROUNDING_SHARE,
     ROWS,
     RowProfile,
-    checked_number,
     is_same_along_rows,
 )
 from mtldsl.atoms.matrix_function import register
@@ -397,8 +396,7 @@ class SortedL1Norm(Norm):
                 write_instead="write one of the two",
             )
         if self.weights is None and self.q is not None:
-            q = checked_number(self.name, "q", self.q, lambda q: 0 < q < 1, "a number between 0 and 1")
-            object.__setattr__(self, "q", q)
+            self.keep_number("q", lambda q: 0 < q < 1, "a number between 0 and 1")
         a = checked_weights(self.weights, self.name, 1)
         object.__setattr__(self, "weights", a)
         if a is None:
