@@ -520,13 +520,13 @@ def loss_augmented_map(scores, plan, work, costs, tilt, label):
 
 
 @compiled(inside=True, nogil=True, error_model="numpy")
-def highest(eliminates, enumerates, scores, plan, work, iwork, patterns, dear, i, label):
-    """(value, upper) of the best labelling of sample i: `map_one`, or with costs of whole labellings `loss_augmented_map`. Where there are none,
+def highest(eliminates, enumerates, scores, plan, work, iwork, patterns, dear, i, tilt, label):
+    """(value, upper) of the best labelling of sample i: `map_one`, or with costs of whole labellings, times a tilt, `loss_augmented_map`. Where there are none,
     `patterns` and `dear` are None."""
     if dear is None:
         return map_one(eliminates, enumerates, scores, plan, work, iwork, label)
     else:  # numba leaves out the branch that its types rule out
-        value = loss_augmented_map(scores, plan, work, dear[patterns[i]], 1.0, label)
+        value = loss_augmented_map(scores, plan, work, dear[patterns[i]], tilt, label)
         return value, value
 
 

@@ -14,7 +14,7 @@ from mtldsl.atoms.prox.shrinkage import half_squared_k_support, shares_of_norms,
 from mtldsl.atoms.regularizers.group_norms import checked_family
 from mtldsl.atoms.regularizers.norm_base import WeightedNorm, checked_group_weights
 from mtldsl.errors import ModelError
-from mtldsl.utils.validation import as_whole, quoted
+from mtldsl.utils.validation import as_list, as_whole, quoted
 
 __all__ = [
     "ColumnGroupNorm",
@@ -147,7 +147,10 @@ def checked_columns(columns, word: str) -> tuple[tuple[int, ...], ...] | None:
     """Disjoint groups that hold the columns 0, 1, ... to the largest, or None."""
     if columns is None:
         return None
-    groups = checked_family(columns, word, "columns", disjoint=True)
+    listed = as_list(columns)
+    if listed == []:  # of a graph of labels without edges
+        return ()
+    groups = checked_family(columns if listed is None else listed, word, "columns", disjoint=True)
     held = set().union(*groups)
     missing = next((column for column in range(max(held)) if column not in held), None)
     if missing is not None:
