@@ -90,6 +90,11 @@ class Atom:
                 typed[field.name] = value
         return typed
 
+    def keep_number(self, name: str, allowed: Callable[[float], bool], must_be: str) -> None:
+        """Make a parameter a float; the error of `checked_number` where it is not allowed."""
+        number = checked_number(self.name, name, getattr(self, name), allowed, must_be)
+        object.__setattr__(self, name, number)
+
     def latex(self, argument: str) -> str:
         r"""The formula of an argument. A number that was typed stands for its name in braces: `{q}`, `{\delta}` or `{\varepsilon}`."""
         shown = self.formula

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from mtldsl.atoms.atom import Atom
+from mtldsl.utils.parallel import slabs
 
 __all__ = ["Loss", "SeparableLoss"]
 
@@ -116,22 +116,18 @@ class Loss(Atom):
         """f*(u) - <u, y> as a function of n = ||u / sqrt(s)||, where `radial` and no sum over samples; dom f* is n <= 1."""
         raise NotImplementedError
 
+    def refuse_weights(self, s) -> None:
+        """ValueError where a loss that counts samples is given weights of them."""
+        if s is not None:
+            raise ValueError(f"{self.name} takes no sample weights")
+
     def decide(self, z) -> np.ndarray:
         """Return what `predict` returns from predictions z: the sign for labels in {-1, +1}, else z."""
         return np.where(z >= 0, 1.0, -1.0) if self.labels == "sign" else z
 
 
-@dataclass(frozen=True)
-class LossSettings:
-    """Size of the parts of a sum over samples.
-
-    slab_rows : samples of one part: its temporaries stay in the cache, and are small beside large data
-    """
-
-    slab_rows: int = 1 << 16
-
-
-SETTINGS = LossSettings()
+#: Samples of one part of a sum: its temporaries stay in the cache, and are small beside large data.
+SLAB_ROWS = 1 << 16
 
 
 _NONE = np.zeros((), bool)
@@ -199,7 +195,8 @@ class SeparableLoss(Loss):
         if _are_many(z, y):
             return sum(self.value(*part) for part in _parts(z, y, s))
         l = self.pointwise(z, y)
-        return float(np.asarray(l).sum() if s is None else np.dot(s, l))
+        with np.errstate(over="ignore"):  # a sum beyond the largest float is inf, as one summand would be
+            return float(np.asarray(l).sum() if s is None else np.dot(s, l))
 
     def gradient(self, z, y, s=None):
         if _are_many(z, y):
@@ -248,23 +245,17 @@ class SeparableLoss(Loss):
 
 
 def _are_many(z, y) -> bool:
-    size = (
-        z.size if isinstance(z, np.ndarray) else np.size(z)
-    )  # of which the latter takes longer than small sums
-    return size > SETTINGS.slab_rows and np.shape(z) == np.shape(y)
+    # of an array without `np.size`, which takes longer than small sums
+    size = z.size if isinstance(z, np.ndarray) else np.size(z)
+    return size > SLAB_ROWS and np.shape(z) == np.shape(y)
 
 
 def _parts(z, y, s):
     """(z, y, s) of some samples at a time."""
-    for first in range(0, z.size, SETTINGS.slab_rows):
-        some = slice(first, first + SETTINGS.slab_rows)
+    for some in slabs(z.size, SLAB_ROWS):
         yield z[some], y[some], None if s is None else s[some]
 
 
 def _filled(function, z, y, s) -> np.ndarray:
     """function(z, y, s), elementwise, computed some samples at a time."""
-    found, first = np.empty(z.size), 0
-    for part in _parts(z, y, s):
-        found[first : first + part[0].size] = function(*part)
-        first += part[0].size
-    return found
+    return np.concatenate([function(*part) for part in _parts(z, y, s)], dtype=float)

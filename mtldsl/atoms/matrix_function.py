@@ -15,6 +15,7 @@ from mtldsl.atoms.atom import (
     Atom,
     RowProfile,
     Separability,
+    in_parentheses,
     register,
 )
 from mtldsl.atoms.loss import Loss, SeparableLoss
@@ -172,6 +173,11 @@ class MatrixFunction(Atom):
     def gradient(self, W) -> np.ndarray:
         """The gradient, where `is_smooth`."""
         raise NotImplementedError
+
+    def latex(self, argument: str) -> str:
+        """The formula of an argument: in parentheses where an index or a power follows it."""
+        followed = "{}_" in self.formula or "{}^" in self.formula
+        return super().latex(in_parentheses(argument) if followed else argument)
 
     def value(self, W) -> float:
         raise NotImplementedError

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.atom import ENTRIES, checked_number, in_parentheses, is_same_along_rows
+from mtldsl.atoms.atom import ENTRIES, in_parentheses, is_same_along_rows
 from mtldsl.atoms.balls import NormBall
 from mtldsl.atoms.matrix_function import Set, WithoutConjugate, register
 from mtldsl.atoms.prox.shrinkage import water_level
@@ -56,10 +56,14 @@ class _BoundSet(Set):
         return is_same_along_rows(self.bound)
 
     def on_rows(self, rows, shape):
+        return self._part(rows, shape)
+
+    def on_columns(self, columns, shape):
+        return self._part((slice(None), columns), shape)
+
+    def _part(self, of, shape):
         return (
-            self
-            if np.ndim(self.bound) == 0
-            else replace(self, bound=np.broadcast_to(self.bound, shape)[rows])
+            self if np.ndim(self.bound) == 0 else replace(self, bound=np.broadcast_to(self.bound, shape)[of])
         )
 
     def __post_init__(self):
@@ -77,10 +81,6 @@ class _BoundSet(Set):
                     f"{tuple(shape)}; write a number or an array of that shape"
                 )
         return None
-
-    def on_columns(self, columns, shape):
-        one = np.ndim(self.bound) == 0
-        return self if one else replace(self, bound=np.broadcast_to(self.bound, shape)[:, columns])
 
     def latex(self, argument):
         shown = "B" if isinstance(self.bound, np.ndarray) else f"{self.bound:g}"
@@ -427,10 +427,7 @@ class ColumnsOnSimplex(Set):
     finite_dual: ClassVar[bool] = True
 
     def __post_init__(self):
-        total = checked_number(
-            self.name, "total", self.total, lambda t: t > 0, "a finite number > 0, such as total=1.0"
-        )
-        object.__setattr__(self, "total", total)
+        self.keep_number("total", lambda t: t > 0, "a finite number > 0, such as total=1.0")
 
     @classmethod
     def examples(cls):

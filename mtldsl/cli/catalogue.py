@@ -12,7 +12,8 @@ from mtldsl.atoms.losses.multiclass import RowLoss
 from mtldsl.atoms.matrix_function import REGISTRY, Atom, Loss, MatrixFunction, Regularizer
 from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.display.math import to_unicode
-from mtldsl.extending.check_word import KINDS, kind_of, smallest_form
+from mtldsl.extending.check_word import smallest_form
+from mtldsl.extending.registration import kind_of_class
 from mtldsl.language.vocabulary import WORDS, usage
 from mtldsl.solvers.routes import candidates
 
@@ -26,6 +27,10 @@ __all__ = [
 
 # --------------------------------------------------------------------------------------------------------------
 # The catalogue of the language: everything in it is read from the registry, the words' signatures, and the solvers' answers.
+
+
+#: In their order.
+KINDS = ("loss", "regularizer", "structure", "constraint", "metric")
 
 
 @dataclass(frozen=True)
@@ -47,8 +52,10 @@ class CatalogueEntry:
 
 def catalogue() -> list[CatalogueEntry]:
     """Every atom of the registry, kind by kind in the order of the vocabulary."""
-    kinds, words = list(KINDS.values()), [*WORDS, *REGISTRY]
-    classes = sorted(REGISTRY.values(), key=lambda cls: (kinds.index(kind_of(cls)), words.index(cls.name)))
+    words = [*WORDS, *REGISTRY]
+    classes = sorted(
+        REGISTRY.values(), key=lambda cls: (KINDS.index(kind_of_class(cls).what), words.index(cls.name))
+    )
     return [entry(cls.name) for cls in classes]
 
 
@@ -67,7 +74,7 @@ def entry(name: str) -> CatalogueEntry:
     documentation = inspect.getdoc(cls) or ""
     return CatalogueEntry(
         name=name,
-        kind=kind_of(cls),
+        kind=kind_of_class(cls).what,
         typed=_typed(cls),
         summary=cls.summary(),
         latex=latex,

@@ -178,7 +178,7 @@ def page(name: str | None) -> RenderableType:
 
 def _all(entries: list[CatalogueEntry]) -> Group:
     parts = []
-    for kind in KINDS.values():
+    for kind in KINDS:
         table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), show_header=False)
         table.add_column(style="bold", overflow="fold")
         table.add_column(overflow="fold")
@@ -273,7 +273,7 @@ def markdown() -> str:
         "`problem.explain()` says those of your model.",
     ]
     entries = catalogue()
-    for kind in KINDS.values():
+    for kind in KINDS:
         rows = [item for item in entries if item.kind == kind]
         lines += ["", f"## {HEADINGS[kind]}", "", ABOUT[kind], ""]
         columns = ["word", "formula", "what it is", "solvers"][: 4 if kind in WITH_SOLVERS else 3]

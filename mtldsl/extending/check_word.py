@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,13 +16,14 @@ from mtldsl.atoms.learned_structures.structure import Structure
 from mtldsl.atoms.losses.label_graph_losses import LabelGraphLoss
 from mtldsl.atoms.losses.multiclass import RowLoss
 from mtldsl.atoms.losses.structured_hinge import StructuredHinge
-from mtldsl.atoms.matrix_function import REGISTRY, Atom, Loss, MatrixFunction, Regularizer, SeparableLoss, Set
+from mtldsl.atoms.matrix_function import REGISTRY, Atom, Loss, SeparableLoss, Set
 from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.data.labels import LABEL_KINDS
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import ModelError
 from mtldsl.extending.checks import check_atom
 from mtldsl.extending.law import LawError
+from mtldsl.extending.registration import kind_of_class, plain_kind
 from mtldsl.language.constraints import Constraint
 from mtldsl.language.label_graph import EdgeWeights, NodeWeights
 from mtldsl.language.objective import Objective, Term
@@ -34,34 +36,16 @@ from mtldsl.problems.problem import minimize
 from mtldsl.utils.validation import as_flag
 
 __all__ = [
-    "KINDS",
     "LostSolver",
     "MissingPiece",
     "WordReport",
     "check_word",
-    "kind_of",
     "smallest_form",
 ]
 
 
 # --------------------------------------------------------------------------------------------------------------
-# The smallest model with a word, as solvers see it, and the kind of a word.
-
-#: In the order of the catalogue.
-KINDS = {
-    Loss: "loss",
-    Regularizer: "regularizer",
-    Structure: "structure",
-    Set: "constraint",
-    Metric: "metric",
-}
-
-
-def kind_of(cls: type[Atom]) -> str:
-    """Return which kind of word a class is: one of the values of `KINDS`."""
-    if issubclass(cls, Structure):  # some are regularizers too, once their matrices are eliminated
-        return KINDS[Structure]
-    return next(kind for base, kind in KINDS.items() if issubclass(cls, base))
+# The smallest model with a word, as solvers see it.
 
 
 def smallest_form(atom: Atom) -> NormalForm:
@@ -227,121 +211,93 @@ def check_word(name: str, *, laws: bool = True, solvers: bool = True) -> WordRep
     return WordReport(name, checks, broken, tuple(missing), _lost(cls) if solvers else (), own)
 
 
-def _file_of(cls: type[Atom]) -> str:
-    """Its module as a path, such as mtldsl/atoms/losses/regression.py."""
-    return cls.__module__.replace(".", "/") + ".py"
-
-
-def _class(cls: type[Atom]) -> list[MissingPiece]:
-    found, text = [], cls.__doc__ or ""
+def _class(cls: type[Atom]) -> Iterator[MissingPiece]:
+    text, file = cls.__doc__ or "", cls.__module__.replace(".", "/") + ".py"
     if ">>>" not in text or len(text.splitlines()) <= 3:
-        found.append(
-            MissingPiece("documentation", _file_of(cls), f"a docstring of {cls.__name__} with Source and >>>")
-        )
+        yield MissingPiece("documentation", file, f"a docstring of {cls.__name__} with Source and >>>")
     if "{}" not in cls.formula:
-        found.append(MissingPiece("LaTeX", _file_of(cls), 'formula = r"..." with {} for the argument'))
+        yield MissingPiece("LaTeX", file, 'formula = r"..." with {} for the argument')
     if not cls.examples():
-        found.append(
-            MissingPiece("examples", _file_of(cls), "examples(): the instances that the laws run over")
-        )
-    return found
+        yield MissingPiece("examples", file, "examples(): the instances that the laws run over")
 
 
-def _reference(cls: type[Atom]) -> list[MissingPiece]:
+def _reference(cls: type[Atom]) -> Iterator[MissingPiece]:
     import mtldsl.reference.compile  # noqa: F401  (it enters the formulas)
     from mtldsl.reference.registry import FORMULAS, SPECTRA, STRUCTURES
 
     name, tables = cls.name, []
     if issubclass(cls, Structure) and cls.learns:
-        tables.append((STRUCTURES, "structure", "reference/structures.py", "W, matrices, atom"))
+        tables.append((STRUCTURES, "structure", "structures", "W, matrices, atom"))
     if issubclass(cls, Metric):
-        tables.append((FORMULAS, "formula", "reference/metrics.py", "b, c, positives, negatives, atom"))
+        tables.append((FORMULAS, "formula", "metrics", "b, c, positives, negatives, atom"))
     elif issubclass(cls, Loss):
-        tables.append((FORMULAS, "formula", "reference/losses.py", "z, y, s, atom"))
+        tables.append((FORMULAS, "formula", "losses", "z, y, s, atom"))
     elif cls.convex is True:
-        tables.append((FORMULAS, "formula", "reference/regularizers.py", "W, atom"))
+        tables.append((FORMULAS, "formula", "regularizers", "W, atom"))
     elif not tables:
-        tables.append((SPECTRA, "spectrum", "reference/spectral.py", "x, atom"))
-    return [
-        MissingPiece("reference function", file, f'@{mark}("{name}") def {name}({arguments})')
-        for table, mark, file, arguments in tables
-        if name not in table
-    ]
+        tables.append((SPECTRA, "spectrum", "spectral", "x, atom"))
+    for table, mark, file, arguments in tables:
+        if name not in table:
+            write = f'@{mark}("{name}") def {name}({arguments})'
+            yield MissingPiece("reference function", f"reference/{file}.py", write)
 
 
-def _definition(cls: type[Atom]) -> list[MissingPiece]:
+def _definition(cls: type[Atom]) -> Iterator[MissingPiece]:
     from mtldsl.certificates.plain import plain_values as typed_values  # noqa: F401  (it enters all formulas)
     from mtldsl.certificates.plain.plain_formula import DEFINITIONS
 
     if cls.name in DEFINITIONS or issubclass(cls, NormBall):  # a ball is typed as a comparison with its norm
-        return []
-    kinds = {
-        SeparableLoss: ("losses", "samples", "z, y, atom"),
-        Loss: ("losses", "task", "z, y, s, atom"),
-        Metric: ("metrics", "tables", "b, c, positives, negatives, atom"),
-        Set: ("penalties", "set", "W, atom"),
-        Structure: ("penalties", "kept", "W, matrices, atom"),
-        MatrixFunction: ("penalties", "matrix", "W, atom"),
-    }
-    file, kind, arguments = next(where for base, where in kinds.items() if issubclass(cls, base))
+        return
+    kind, arguments = plain_kind(cls)
+    file = "losses" if issubclass(cls, Loss) else "metrics" if issubclass(cls, Metric) else "penalties"
     write = f'@defined("{cls.name}", "{kind}") def {cls.name}({arguments})'
-    return [MissingPiece("plain formula", f"mtldsl/certificates/plain/plain_{file}.py", write)]
+    yield MissingPiece("plain formula", f"mtldsl/certificates/plain/plain_{file}.py", write)
 
 
-def _checker(cls: type[Atom]) -> list[MissingPiece]:
+def _checker(cls: type[Atom]) -> Iterator[MissingPiece]:
     from mtldsl.certificates.checker.function_formulas import FUNCTIONS
     from mtldsl.certificates.checker.loss_formulas import SCALAR_LOSSES
     from mtldsl.certificates.checker.proof_schema import LOSSES
 
-    name, found = cls.name, []
+    name, place = cls.name, "mtldsl/certificates/checker"
     if issubclass(cls, Metric) or cls.unchecked or not cls.examples() or not cls.examples()[0].convex:
-        return found  # a metric is checked inside structured_hinge; of what is not convex no bound is claimed
+        return  # a metric is checked inside structured_hinge; of what is not convex no bound is claimed
     if issubclass(cls, Loss):
         if name not in LOSSES:
             parameters = ", ".join(f'"{field.name}": number(...)' for field in cls.typed_fields())
-            found.append(
-                MissingPiece("parameters in proofs", "mtldsl/certificates/checker/proof_schema.py",
-                             f'"{name}": fields({{{parameters}}}) in LOSSES')
-            )  # fmt: skip
+            write = f'"{name}": fields({{{parameters}}}) in LOSSES'
+            yield MissingPiece("parameters in proofs", f"{place}/proof_schema.py", write)
         if name not in SCALAR_LOSSES and (issubclass(cls, SeparableLoss) or name not in LOSSES):
             write = f'"{name}" in SCALAR_LOSSES: enclosures of value and conjugate'
-            found.append(
-                MissingPiece("checker formula", "mtldsl/certificates/checker/loss_formulas.py", write)
-            )
+            yield MissingPiece("checker formula", f"{place}/loss_formulas.py", write)
     elif name not in FUNCTIONS:
         write = f'"{name}" in FUNCTIONS, with its class in the file of its family'
-        found.append(
-            MissingPiece("checker formula", "mtldsl/certificates/checker/function_formulas.py", write)
-        )
-    return found
+        yield MissingPiece("checker formula", f"{place}/function_formulas.py", write)
 
 
-def _vocabulary(cls: type[Atom]) -> list[MissingPiece]:
+def _vocabulary(cls: type[Atom]) -> Iterator[MissingPiece]:
     from mtldsl.language.vocabulary import WORDS
 
-    if cls.name in WORDS or "typed `" in " ".join((cls.__doc__ or "").split()):
-        return []  # some sets have no word, and their documentation says how they are typed
-    kind = "constraint" if issubclass(cls, Set) else "loss" if issubclass(cls, Loss) else "regularizer"
-    line = f"{cls.name} = {kind}({cls.__name__})"
-    return [MissingPiece("line in the vocabulary", "mtldsl/language/vocabulary.py", line)]
+    # some sets have no word, and their documentation says how they are typed
+    if cls.name not in WORDS and "typed `" not in " ".join((cls.__doc__ or "").split()):
+        kind = "constraint" if issubclass(cls, Set) else "loss" if issubclass(cls, Loss) else "regularizer"
+        line = f"{cls.name} = {kind}({cls.__name__})"
+        yield MissingPiece("line in the vocabulary", "mtldsl/language/vocabulary.py", line)
 
 
-def _pages(cls: type[Atom]) -> list[MissingPiece]:
+def _pages(cls: type[Atom]) -> Iterator[MissingPiece]:
     """The stub and the page of words; a package that is installed has no docs to look into."""
     from mtldsl.language.vocabulary import METRICS, WORDS
 
-    found, package = [], Path(mtldsl.__file__).parent
+    package = Path(mtldsl.__file__).parent
     if cls.name not in WORDS:
-        return found
+        return
     stub, page = package / "__init__.pyi", package.parent / "docs" / "words.md"
     # type checkers read the classes of metrics where they stand
     if cls.name not in METRICS and f'"{cls.name}",' not in stub.read_text(encoding="utf-8"):
-        found.append(MissingPiece("types", "mtldsl/__init__.pyi", "run python -m mtldsl.cli.type_stub"))
+        yield MissingPiece("types", "mtldsl/__init__.pyi", "run python -m mtldsl.cli.type_stub")
     if page.is_file() and f"\n| `{cls.name}" not in page.read_text(encoding="utf-8"):
-        found.append(
-            MissingPiece("row of words", "docs/words.md", "run mtldsl words --markdown > docs/words.md")
-        )
-    return found
+        yield MissingPiece("row of words", "docs/words.md", "run mtldsl words --markdown > docs/words.md")
 
 
 # ---------------------------------------------------------------------------------------------------- solvers
@@ -359,7 +315,7 @@ def _lost(cls: type[Atom]) -> tuple[LostSolver, ...]:
         other
         for other in REGISTRY.values()
         if other is not cls and other.examples()
-        and (kind_of(other), getattr(other, "labels", "")) == (kind_of(cls), getattr(cls, "labels", ""))
+        and (kind_of_class(other).what, getattr(other, "labels", "")) == (kind_of_class(cls).what, getattr(cls, "labels", ""))
     ]  # fmt: skip
     forms = [_form_of(other) for other in others]
     return tuple(

@@ -27,6 +27,7 @@ __all__ = [
     "check_class",
     "check_reference",
     "kind_of_class",
+    "plain_kind",
     "register",
     "register_solver",
     "unregister",
@@ -39,7 +40,7 @@ __all__ = [
 
 _OWN_SOLVERS: set[str] = set()
 
-_MEMBERS = (
+_MEMBERS = [
     "name",
     "summary",
     "options",
@@ -56,7 +57,7 @@ _MEMBERS = (
     "expected_flops",
     "work",
     "solve",
-)
+]
 
 
 def register_solver(solver: Solver, before: str | None = None) -> Solver:
@@ -150,35 +151,28 @@ class WordKind:
 
     base: type[Atom]
     what: str
-    methods: tuple[str, ...]
+    methods: str
     reference: str
-    page: str
+
+    @property
+    def page(self) -> str:
+        """The page of docs/extending that says what each method is for."""
+        return f"a_{self.what}.md"
 
 
 #: the most special first
 KINDS = (
-    WordKind(SeparableLoss, "loss", ("pointwise", "slope", "pointwise_prox"), "z, y, s, atom", "a_loss.md"),
-    WordKind(
-        Loss, "loss", ("value", "gradient", "prox", "conjugate", "dual_project"), "z, y, s, atom", "a_loss.md"
-    ),
+    WordKind(SeparableLoss, "loss", "pointwise slope pointwise_prox", "z, y, s, atom"),
+    WordKind(Loss, "loss", "value gradient prox conjugate dual_project", "z, y, s, atom"),
     WordKind(
         Structure,
         "structure",
-        ("value", "value_at", "update", "update_one", "quadratic", "start", "conjugate", "dual_gauge"),
+        "value value_at update update_one quadratic start conjugate dual_gauge",
         "W, matrices, atom",
-        "a_structure.md",
     ),
-    WordKind(
-        Set, "constraint", ("violation", "project", "support", "dual_gauge"), "W, atom", "a_constraint.md"
-    ),
-    WordKind(
-        Regularizer,
-        "regularizer",
-        ("value", "prox", "conjugate", "dual_gauge"),
-        "W, atom",
-        "a_regularizer.md",
-    ),
-    WordKind(Metric, "metric", ("delta",), "b, c, positives, negatives, atom", "a_metric.md"),
+    WordKind(Set, "constraint", "violation project support dual_gauge", "W, atom"),
+    WordKind(Regularizer, "regularizer", "value prox conjugate dual_gauge", "W, atom"),
+    WordKind(Metric, "metric", "delta", "b, c, positives, negatives, atom"),
 )
 
 
@@ -223,7 +217,7 @@ def _missing_methods(cls: type[Atom], kind: WordKind) -> list[str]:
         return not any(given is method for method in bare)
 
     by_iteration = issubclass(cls, (Loss, MatrixFunction)) and cls.exact_prox is False
-    wanted = [name for name in kind.methods if name != "prox" or not by_iteration]
+    wanted = [name for name in kind.methods.split() if name != "prox" or not by_iteration]
     missing = [name for name in wanted if not own(name)]
     if by_iteration and issubclass(cls, Norm) and cls.dual_gauge is Norm.dual_gauge:
         missing.append("dual_gauge (or a prox, which it follows from)")
@@ -414,29 +408,31 @@ def _enter_reference(cls: type[Atom], reference: Callable, marks: dict) -> dict:
 
 def _plain_definition(cls: type[Atom], formula: Callable) -> Definition:
     """Return a plain formula of one's own; ModelError where it is not a function of the arguments of its kind."""
-    function, wanted = formula, "W, atom"
-    if issubclass(cls, SeparableLoss):
-        kind, wanted = "samples", "z, y, atom"
-    elif issubclass(cls, Loss):
-        kind, wanted = "task", "z, y, s, atom"
-    elif issubclass(cls, Metric):
-        kind, wanted = (
-            ("tables", "b, c, positives, negatives, atom") if cls.labellings else ("order", "up, down, atom")
-        )
-    elif issubclass(cls, Structure) and cls.learns:
-        kind, wanted = "kept", "W, matrices, atom"
-
-        def function(W, matrices, atom):
-            return formula(W, tuple(matrix.dense() for matrix in matrices), atom)
-    else:
-        kind = "set" if issubclass(cls, Set) else "matrix"
+    kind, wanted = plain_kind(cls)
     try:
         inspect.signature(formula).bind(*wanted.split(", "))
     except (TypeError, ValueError):
         raise ModelError(
             f"it is a function of ({wanted})", term=f"register({cls.__name__}, formula={formula!r})"
         ) from None
-    return Definition(function, kind)
+    if kind != "kept":
+        return Definition(formula, kind)
+    return Definition(lambda W, matrices, atom: formula(W, tuple(S.dense() for S in matrices), atom), kind)
+
+
+def plain_kind(cls: type[Atom]) -> tuple[str, str]:
+    """(the kind of a word's plain formula, its arguments)."""
+    if issubclass(cls, SeparableLoss):
+        return "samples", "z, y, atom"
+    if issubclass(cls, Loss):
+        return "task", "z, y, s, atom"
+    if issubclass(cls, Metric):
+        return (
+            ("tables", "b, c, positives, negatives, atom") if cls.labellings else ("order", "up, down, atom")
+        )
+    if issubclass(cls, Structure) and cls.learns:
+        return "kept", "W, matrices, atom"
+    return ("set" if issubclass(cls, Set) else "matrix"), "W, atom"
 
 
 def unregister(name: str) -> None:

@@ -1,6 +1,5 @@
 """Losses beside the laws: kinks, extremes, proximal steps in 60 digits and at every scale, ends of domains, and their parameters."""
 
-from dataclasses import replace
 from decimal import Decimal, localcontext
 
 import numpy as np
@@ -245,7 +244,7 @@ def test_parts_add_up(kind, weighting, monkeypatch):
     z, y, s = np.tile(z, 9), np.tile(y, 9), None if s is None else np.tile(s, 9)
     found = []
     for at_once in (1 << 16, 7):
-        monkeypatch.setattr(module, "SETTINGS", replace(module.SETTINGS, slab_rows=at_once))
+        monkeypatch.setattr(module, "SLAB_ROWS", at_once)
         u = loss.dual_project(loss.gradient(z, y, s), y, s)
         outside = u + np.where(np.arange(z.size) == 10, 1e6, 0.0)
         values = loss.value(z, y, s), loss.conjugate(u, y, s), loss.conjugate(outside, y, s)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mtldsl.atoms.losses import HuberLoss, QuantileLoss, SquareRootLoss
-from mtldsl.atoms.prox.spectral_matrix import SETTINGS as GRAM
+from mtldsl.atoms.prox.spectral_matrix import THRESHOLD_RATIO
 from mtldsl.atoms.regularizers import (
     FrobeniusNorm,
     GraphLaplacian,
@@ -46,7 +46,7 @@ def test_total_variation_prox_is_exact_on_long_rows(scale):
 
 
 @for_each("shape", [(60, 12), (12, 60), (30, 30), (1, 7), (7, 1), (500, 3)])
-@for_each("ratio", [0.9, 0.1, 1.01 * GRAM.threshold_ratio, 0.99 * GRAM.threshold_ratio, 1e-9])
+@for_each("ratio", [0.9, 0.1, 1.01 * THRESHOLD_RATIO, 0.99 * THRESHOLD_RATIO, 1e-9])
 def test_trace_norm_prox_is_as_accurate_as_the_svd(shape, ratio):
     """Singular values from 1 to 1e-10 and thresholds on both sides of the switch between the Gram matrix and
     the SVD.

@@ -97,6 +97,25 @@ def test_the_tangent_is_the_derivative(metric):
     assert moved > 12
 
 
+@for_each("step, scale", [(1e-4, 1e-3), (1e-3, 1.5e-3), (1e-2, 1.0)])
+def test_the_tangents_rows_make_its_product(step, scale):
+    """X^T (I - J) X: by all rows of `half`, by products, and by signed rows a few at a time."""
+    rng, n = np.random.default_rng(0), 1500
+    y = np.where(rng.random(n) < 0.4, 1.0, -1.0)
+    z, X = y * rng.normal(0.3 / n, scale, size=n), rng.normal(size=(n, 4))
+    for metric in (FScore(), AUC()):
+        tangent = metric.score_step(z, classes_of(y), step).tangent
+        half = tangent.half(X)
+        assert len(half) == tangent.rank
+        expected = half.T @ half
+        products = X.T @ np.column_stack([tangent.product(column) for column in X.T])
+        signed = X[tangent.alone].T @ X[tangent.alone]
+        for sign, rows in tangent.signed_rows(lambda sums: sums @ X, 7):
+            signed += sign * (rows.T @ rows)
+        for found in (products, signed):
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+
+
 @pytest.mark.slow
 @for_each("metric", METRICS, ids=repr)
 @for_each("n", [2, 50, 2000])

@@ -20,6 +20,7 @@ __all__ = [
     "map_one",
     "pass_messages",
     "subset_of",
+    "two_sums",
 ]
 
 
@@ -181,6 +182,21 @@ def labelling_value(scores, plan, label):
 
 
 @compiled(inside=True, nogil=True, error_model="numpy")
+def two_sums(scores, plan, work, read, n_scores, n_messages):
+    """The sums of the factors with a label, where it is 0 and where it is 1, at one setting of its neighbours."""
+    zero, one = 0.0, 0.0
+    for _ in range(n_scores):
+        zero += scores[plan[read]]
+        one += scores[plan[read + 1]]
+        read += 2
+    for _ in range(n_messages):
+        zero += work[plan[read]]
+        one += work[plan[read + 1]]
+        read += 2
+    return zero, one
+
+
+@compiled(inside=True, nogil=True, error_model="numpy")
 def eliminate(scores, plan, work, label):
     """The best labelling, written into `label`; `work` holds the messages. Reads the plan of `plans.elimination_plan`.
 
@@ -195,16 +211,8 @@ def eliminate(scores, plan, work, label):
             at += 2 * (n_scores + n_messages)
             continue
         for setting in range(1 << width):
-            zero = 0.0
-            one = 0.0
-            for _ in range(n_scores):
-                zero += scores[plan[at]]
-                one += scores[plan[at + 1]]
-                at += 2
-            for _ in range(n_messages):
-                zero += work[plan[at]]
-                one += work[plan[at + 1]]
-                at += 2
+            zero, one = two_sums(scores, plan, work, at, n_scores, n_messages)
+            at += 2 * (n_scores + n_messages)
             work[message + setting] = one if one > zero else zero
     # Backwards: the neighbours of a label are eliminated after it, so theirs are known. Only one setting of each table is needed,
     # so its two sums are made again instead of keeping all choices.
@@ -215,16 +223,7 @@ def eliminate(scores, plan, work, label):
         for place in range(width):
             setting = 2 * setting + label[plan[at + 5 + place]]
         read = at + 5 + width + setting * 2 * (n_scores + n_messages)
-        zero = 0.0
-        one = 0.0
-        for _ in range(n_scores):
-            zero += scores[plan[read]]
-            one += scores[plan[read + 1]]
-            read += 2
-        for _ in range(n_messages):
-            zero += work[plan[read]]
-            one += work[plan[read + 1]]
-            read += 2
+        zero, one = two_sums(scores, plan, work, read, n_scores, n_messages)
         label[plan[at]] = 1 if one > zero else 0
 
 
@@ -521,13 +520,13 @@ def loss_augmented_map(scores, plan, work, costs, tilt, label):
 
 
 @compiled(inside=True, nogil=True, error_model="numpy")
-def highest(eliminates, enumerates, scores, plan, work, iwork, patterns, dear, i, label):
-    """(value, upper) of the best labelling of sample i: `map_one`, or with costs of whole labellings `loss_augmented_map`. Where there are none,
+def highest(eliminates, enumerates, scores, plan, work, iwork, patterns, dear, i, tilt, label):
+    """(value, upper) of the best labelling of sample i: `map_one`, or with costs of whole labellings, times a tilt, `loss_augmented_map`. Where there are none,
     `patterns` and `dear` are None."""
     if dear is None:
         return map_one(eliminates, enumerates, scores, plan, work, iwork, label)
     else:  # numba leaves out the branch that its types rule out
-        value = loss_augmented_map(scores, plan, work, dear[patterns[i]], 1.0, label)
+        value = loss_augmented_map(scores, plan, work, dear[patterns[i]], tilt, label)
         return value, value
 
 

@@ -12,6 +12,7 @@ from mtldsl.atoms.inference.map_kernels import (
     labelling_value,
     pass_messages,
     subset_of,
+    two_sums,
 )
 from mtldsl.utils.jit import compiled
 
@@ -55,16 +56,8 @@ def sum_eliminate(scores, plan, n_messages_in_all, work, marginals):
         width, n_scores, n_messages, message = plan[at + 1], plan[at + 2], plan[at + 3], plan[at + 4]
         read = at + 5 + width
         for setting in range(1 << width):
-            zero = 0.0
-            one = 0.0
-            for _ in range(n_scores):
-                zero += scores[plan[read]]
-                one += scores[plan[read + 1]]
-                read += 2
-            for _ in range(n_messages):
-                zero += work[plan[read]]
-                one += work[plan[read + 1]]
-                read += 2
+            zero, one = two_sums(scores, plan, work, read, n_scores, n_messages)
+            read += 2 * (n_scores + n_messages)
             small = math.exp(-abs(one - zero))
             both = max(zero, one) + math.log(1.0 + small)  # absolute accuracy is what a sum of logs keeps
             part = (1.0 if one > zero else small) / (1.0 + small)
@@ -127,50 +120,16 @@ def sum_enumerate(scores, plan, work, marginals):
         z += work[r]
     for r in range(2 * half):
         work[r] /= z
-    if plan[plan[3]] <= 2:
-        _moments_of_pairs(plan, work, marginals)
-    else:
-        _moments_of_cliques(plan, work, marginals)
+    _sum_into_marginals(plan, work, marginals)
     return origin + best + math.log(z)
 
 
 @compiled(inside=True, nogil=True, error_model="numpy")
-def _moments_of_pairs(plan, work, marginals):
-    n_labels = plan[0]
-    total = work[: 1 << n_labels]
-    moment = work[1 << n_labels : (1 << n_labels) + n_labels]
-    product = work[(1 << n_labels) + n_labels :]
-    # one label after the other is folded away, from the last; on the way its moments with the smaller ones are summed
-    for k in range(n_labels - 1, -1, -1):
-        size = 1 << k
-        low = total[:size]
-        high = total[size : 2 * size]
-        for r in range(size):
-            low[r] += high[r]
-        for i in range(k - 1, -1, -1):
-            product[k * n_labels + i] = _folded(high, 1 << i)
-        moment[k] = high[0]
-    for k in range(n_labels):
-        marginals[2 * k] = max(1.0 - moment[k], 0.0)
-        marginals[2 * k + 1] = moment[k]
-    at = plan[2]
-    for _ in range(plan[1]):
-        entry, i, j = plan[at + 1], plan[at + 2], plan[at + 3]
-        both = product[j * n_labels + i]
-        marginals[entry + 3] = both
-        marginals[entry + 2] = max(moment[i] - both, 0.0)
-        marginals[entry + 1] = max(moment[j] - both, 0.0)
-        marginals[entry] = max(1.0 - moment[i] - moment[j] + both, 0.0)
-        at += 4
-
-
-@compiled(inside=True, nogil=True, error_model="numpy")
-def _moments_of_cliques(plan, work, marginals):
+def _sum_into_marginals(plan, work, marginals):
     n_labels = plan[0]
     table = work[: 1 << n_labels]
-    for k in range(
-        n_labels
-    ):  # sums over supersets: at a set of labels, the probability that all of them are 1
+    for k in range(n_labels):
+        # sums over supersets: at a set of labels, the probability that all of them are 1
         step = 1 << k
         for begin in range(0, 1 << n_labels, 2 * step):
             low = table[begin : begin + step]
@@ -193,16 +152,6 @@ def _moments_of_cliques(plan, work, marginals):
         for number in range(1 << size):
             marginals[entry + number] = max(marginals[entry + number], 0.0)
         at += size + 2
-
-
-@compiled(inside=True, nogil=True, error_model="numpy")
-def _folded(table, size):
-    """The sum of the upper half of the first 2 size entries, which is added to the lower half."""
-    total = 0.0
-    for r in range(size):
-        total += table[size + r]
-        table[r] += table[size + r]
-    return total
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -30,10 +30,7 @@ class _CovarianceNorm(Structure, SquaredTraceNorm):
         "trace": "the penalty has no minimum: {name} = t I with t -> infinity makes it as small as one likes"
     }
 
-    @property
-    def range(self) -> Range:
-        """Return what the model says of C."""
-        raise NotImplementedError
+    covariance: Range  # what the model says of C
 
     @classmethod
     def examples(cls):
@@ -42,19 +39,19 @@ class _CovarianceNorm(Structure, SquaredTraceNorm):
     # ------------------------------------------------------------------------------------------- eliminated
 
     def value(self, W):
-        return super().value(W) / self.range.trace
+        return super().value(W) / self.covariance.trace
 
     def prox(self, W, step):
-        return super().prox(W, step / self.range.trace)
+        return super().prox(W, step / self.covariance.trace)
 
     def conjugate(self, Z):
-        return self.range.trace * super().conjugate(Z)
+        return self.covariance.trace * super().conjugate(Z)
 
     # ------------------------------------------------------------------------------------------------- kept
 
     def start(self, shape) -> Matrices:
         side = shape[self.axis]
-        return (SpectralMatrix.multiple_of_identity(self.range.trace / side, side),)
+        return (SpectralMatrix.multiple_of_identity(self.covariance.trace / side, side),)
 
     def update(self, W) -> Matrices:
         U, s, Vt = thin_svd(W)
@@ -63,17 +60,14 @@ class _CovarianceNorm(Structure, SquaredTraceNorm):
         s = np.where(
             s > np.finfo(float).eps * s.max(), s, 0.0
         )  # rounding is not a variance, and its inverse would count
-        return (SpectralMatrix(U if self.axis == 0 else Vt.T, self.range.trace * s / s.sum(), 0.0),)
+        return (SpectralMatrix(U if self.axis == 0 else Vt.T, self.covariance.trace * s / s.sum(), 0.0),)
 
     def smoothed(self, W, eps: float) -> Matrices:
         """(W W^T + eps^2 I)^{1/2} up to its trace (W^T W for tasks): never singular."""
         U, s, Vt = thin_svd(W)
         basis, values = U if self.axis == 0 else Vt.T, np.sqrt(s**2 + eps**2)
-        scale = self.range.trace / (values.sum() + (len(basis) - len(s)) * eps)
+        scale = self.covariance.trace / (values.sum() + (len(basis) - len(s)) * eps)
         return (SpectralMatrix(basis, scale * values, scale * eps),)
-
-    def update_one(self, k: int, W, matrices: Matrices) -> Matrices:
-        return self.update(W)
 
     def value_at(self, W, matrices: Matrices) -> float:
         """+inf where W has a part that a singular covariance gives no variance."""
@@ -131,10 +125,6 @@ class FeatureCovarianceNorm(_CovarianceNorm):
     symbols: ClassVar[dict[str, str]] = {"D": "D"}
     axis: ClassVar[int] = 0
 
-    @property
-    def range(self) -> Range:
-        return self.covariance
-
     def on_smaller_side(self, shape):
         return TaskCovarianceNorm(self.covariance) if shape[0] > shape[1] else self
 
@@ -176,10 +166,6 @@ class TaskCovarianceNorm(_CovarianceNorm):
     learns: ClassVar[tuple[Learned, ...]] = (Learned("Omega", "tasks", "covariance"),)
     symbols: ClassVar[dict[str, str]] = {"Omega": r"\Omega"}
     axis: ClassVar[int] = 1
-
-    @property
-    def range(self) -> Range:
-        return self.covariance
 
     def on_smaller_side(self, shape):
         return FeatureCovarianceNorm(self.covariance) if shape[1] > shape[0] else self

@@ -240,45 +240,39 @@ class _KernelWeightInteriorPoint:
         return self.ball.radius * q ** (1.0 / self.ball.p)
 
     def _value(self, q) -> float:
-        theta, total = self._weights(q), 0.0
-        for cell, H in self.pairs:
-            try:
-                if self.few and cell.nodes.are_few:
-                    total += cell.nodes.at(cell.of_columns(theta), self.delta).form(H)[0]
-                    continue
-                factor = self._factor(cell, theta)
-            except np.linalg.LinAlgError:  # too near to a singular kernel for double precision
-                return np.inf
-            half = factor.half(H.T)
-            total += 0.5 * float(np.vdot(half, half))
-        return total
+        theta = self._weights(q)
+        try:
+            return sum(self._form(cell, H, theta)[0] for cell, H in self.pairs)
+        except np.linalg.LinAlgError:  # too near to a singular kernel for double precision
+            return np.inf
 
-    def _factor(self, cell: KernelCell, theta) -> TriangularFactor:
+    def _form(
+        self, cell: KernelCell, H, theta
+    ) -> tuple[float, np.ndarray, DiagonalPlusLowRank | TriangularFactor]:
+        """(1/2 tr(H P H^T), Z = P H^T, the kernel that P is the inverse of)."""
+        if self.few and cell.nodes.are_few:
+            few = cell.nodes.at(cell.of_columns(theta), self.delta)
+            return *few.form(H), few
         K = cell.kernel(theta)
         K[np.diag_indices(len(K))] += self.delta
-        return TriangularFactor(K)
+        factor = TriangularFactor(K)
+        half = factor.half(H.T)  # P H^T H P would lose half the digits
+        return 0.5 * float(np.vdot(half, half)), factor.back(half), factor
 
     def _look(self, q):
         """h, its gradient and Hessian in q, and the Frank-Wolfe gap in theta."""
         theta, p = self._weights(q), self.ball.p
         value, b, curvature = 0.0, np.zeros(self.n), KernelWeightCurvature(self.n, len(self.pairs))
         for cell, H in self.pairs:
-            if self.few and cell.nodes.are_few:
-                few = cell.nodes.at(cell.of_columns(theta), self.delta)
-                part, Z = few.form(H)
-            else:
-                few, factor = None, self._factor(cell, theta)
-                half = factor.half(H.T)
-                Z = factor.back(half)  # P H^T; P H^T H P would lose half the digits
-                part = 0.5 * float(np.vdot(half, half))
+            part, Z, kernel = self._form(cell, H, theta)
             value += part
             BZ = np.asarray(cell.transposed @ Z)
             b[cell.members] += cell.add_up(np.einsum("ij,ij->i", BZ, BZ))
-            if few is not None:
-                curvature.add_few(cell, few, BZ)
-            else:
-                P = factor.solve(np.eye(len(Z)))
+            if isinstance(kernel, TriangularFactor):
+                P = kernel.solve(np.eye(len(Z)))
                 curvature.add(cell, (BZ @ BZ.T) * np.asarray((cell.transposed @ P) @ cell.factor))
+            else:
+                curvature.add_few(cell, kernel, BZ)
         first = theta / (p * q)  # d theta / d q
         second = first * (1.0 / p - 1.0) / q
         curvature.in_q(first, -0.5 * b * second)

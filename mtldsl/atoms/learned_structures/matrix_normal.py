@@ -8,7 +8,7 @@ from typing import ClassVar, cast
 
 import numpy as np
 
-from mtldsl.atoms.atom import SET_BY_MODEL, checked_number
+from mtldsl.atoms.atom import SET_BY_MODEL
 from mtldsl.atoms.learned_structures.structure import (
     Learned,
     Matrices,
@@ -18,7 +18,7 @@ from mtldsl.atoms.learned_structures.structure import (
     clipped_ratio,
     give_way,
 )
-from mtldsl.atoms.matrix_function import register
+from mtldsl.atoms.matrix_function import WithoutConjugate, register
 from mtldsl.atoms.prox.graphical_lasso import SparseInverse, graphical_lasso
 from mtldsl.atoms.prox.spectral_matrix import (
     SpectralMatrix,
@@ -111,8 +111,7 @@ class MatrixNormal(Structure):
 
     def __post_init__(self):
         for name in ("eta", "rho"):
-            value = checked_number(self.name, name, getattr(self, name), lambda v: v > 0, _POSITIVE)
-            object.__setattr__(self, name, value)
+            self.keep_number(name, lambda v: v > 0, _POSITIVE)
 
     @classmethod
     def examples(cls):
@@ -328,7 +327,7 @@ def _replaced(k: int, matrices: Matrices, new: SpectralMatrix) -> Matrices:
 
 
 @dataclass(frozen=True, eq=False)
-class SparseMatrixNormal(MatrixNormal):
+class SparseMatrixNormal(WithoutConjugate, MatrixNormal):
     r"""Matrix-normal prior with a sparse precision: eta tr(Sigma1 W Sigma2 W^T) - rho (m log|Sigma1| + d log|Sigma2|) + l1 ||S||_1.
 
     S is Sigma1 or Sigma2, learned with W (d, m); the other one is given. The norm is over all entries of S, the diagonal too: it keeps S
@@ -368,7 +367,6 @@ class SparseMatrixNormal(MatrixNormal):
     needs: ClassVar[dict[str, str]] = {}
     flip_flops: ClassVar[bool] = False
     finite_dual: ClassVar[bool] = False
-    absorbs: ClassVar[bool] = False
 
     @classmethod
     def of(cls, structure: MatrixNormal, l1: tuple[float, float]) -> SparseMatrixNormal:
@@ -421,15 +419,6 @@ class SparseMatrixNormal(MatrixNormal):
     def value_and_gradient(self, W) -> tuple[float, np.ndarray]:
         matrices = self.update(W)
         return self.value_at(W, matrices), self.quadratic(W.shape, matrices).product(W)
-
-    def conjugate(self, Z) -> float:
-        return -self.value(np.zeros_like(Z)) if not np.any(Z) else np.inf
-
-    def dual_gauge(self, Z) -> float:
-        return np.inf if np.any(Z) else 0.0
-
-    def dual_project(self, Z) -> np.ndarray:
-        return np.zeros_like(Z)
 
     # ------------------------------------------------------------------------------------------ the matrices
 

@@ -206,9 +206,6 @@ class MKLNorm(Structure, Regularizer):
     def update(self, W):
         return (self._weights(W, 0.0),)
 
-    def update_one(self, k, W, matrices):
-        return self.update(W)
-
     def value_at(self, W, matrices: tuple[np.ndarray, ...]) -> float:
         (theta,) = matrices
         forms = [_inverse_form(cell, theta, W[cell.rows]) for cell in self.cells(len(W))]

@@ -8,7 +8,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.atom import checked_number
 from mtldsl.atoms.learned_structures.structure import Matrices, Quadratic, Structure
 from mtldsl.atoms.matrix_function import WithoutConjugate, register
 from mtldsl.atoms.prox.shrinkage import smallest_minimum
@@ -53,10 +52,7 @@ class ConcaveSpectrum(WithoutConjugate, Structure):
     weak_convexity: ClassVar[float] = np.inf  # m such that g + m/2 ||W||_F^2 is convex (inf: none)
 
     def __post_init__(self):
-        eps = checked_number(
-            self.name, "eps", self.eps, lambda e: e >= 0, "a finite number >= 0, such as eps=1e-2"
-        )
-        object.__setattr__(self, "eps", eps)
+        self.keep_number("eps", lambda e: e >= 0, "a finite number >= 0, such as eps=1e-2")
 
     def penalty(self, x) -> np.ndarray:
         """r(x), elementwise for x >= 0."""
@@ -137,9 +133,6 @@ class ConcaveSpectrum(WithoutConjugate, Structure):
     def update(self, W) -> Matrices:
         U, s, _ = thin_svd(W)
         return (SpectralMatrix(U, s**2 + self.eps, self.eps),)
-
-    def update_one(self, k: int, W, matrices: Matrices) -> Matrices:
-        return self.update(W)
 
     def value_at(self, W, matrices: Matrices) -> float:
         return self.quadratic(np.shape(W), matrices).value(W)
@@ -432,14 +425,13 @@ class CappedTraceNorm(ConcaveSpectrum):
 
     def __post_init__(self):
         super().__post_init__()
-        tau = checked_number(self.name, "tau", self.tau, lambda t: t > 0, "a number > 0, such as tau=1.0")
-        if self.eps >= tau**2:
+        self.keep_number("tau", lambda t: t > 0, "a number > 0, such as tau=1.0")
+        if self.eps >= self.tau**2:
             raise ModelError(
                 "with eps >= tau^2 every singular value is above the cap, and the penalty is a constant",
-                term=f"capped_trace_norm(..., tau={tau:g}, eps={self.eps:g})",
-                write_instead=f"write an eps well below {tau**2:g}",
+                term=f"capped_trace_norm(..., tau={self.tau:g}, eps={self.eps:g})",
+                write_instead=f"write an eps well below {self.tau**2:g}",
             )
-        object.__setattr__(self, "tau", tau)
 
     @classmethod
     def examples(cls):
@@ -513,10 +505,8 @@ class SchattenNorm(ConcaveSpectrum):
 
     def __post_init__(self):
         super().__post_init__()
-        p = checked_number(
-            self.name, "p", self.p, lambda p: 0 < p < 1, "a number between 0 and 1, such as p=0.5 (for p = 1 write trace_norm)"
-        )  # fmt: skip
-        object.__setattr__(self, "p", p)
+        must_be = "a number between 0 and 1, such as p=0.5 (for p = 1 write trace_norm)"
+        self.keep_number("p", lambda p: 0 < p < 1, must_be)
 
     @classmethod
     def examples(cls):

@@ -110,8 +110,10 @@ class Structure(MatrixFunction):
         raise NotImplementedError
 
     def update_one(self, k: int, W, matrices: Matrices) -> Matrices:
-        """The minimiser over matrix k, the others kept."""
-        raise NotImplementedError
+        """The minimiser over matrix k, the others kept; of one alone it is that over all."""
+        if len(self.learns) > 1:
+            raise NotImplementedError
+        return self.update(W)
 
     def least_over(self, k: int, W, matrices: Matrices) -> float:
         """The minimum over matrix k, the others kept, or a lower bound of it."""

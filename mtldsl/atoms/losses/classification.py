@@ -79,10 +79,6 @@ class ExponentialLoss(SeparableLoss):
     def constant_of_classes(self, positive, negative):
         return 0.5 * np.log(positive / negative)
 
-    def value(self, z, y, s=None):
-        with np.errstate(over="ignore"):  # a sum beyond the largest float is inf, as one summand would be
-            return super().value(z, y, s)
-
     def pointwise_prox(self, z, y, step):
         # the margin m solves m = y z + step e^-m
         return y * -log_link_prox(-y * z, step)
@@ -105,17 +101,8 @@ class ExponentialLoss(SeparableLoss):
 _TINY = np.finfo(float).tiny
 
 
-@dataclass(frozen=True)
-class LogisticSettings:
-    """Limit of the prox of the logistic loss.
-
-    plain_start_step : step beyond which the root is sought from a nearer start, which takes longer
-    """
-
-    plain_start_step: float = 4.0
-
-
-SETTINGS = LogisticSettings()
+#: Step of a prox beyond which its root is sought from a nearer start, which takes longer.
+PLAIN_START_STEP = 4.0
 
 
 #: Largest float64 below 1.
@@ -208,7 +195,7 @@ def _nonnegative_root(v, step):
     longer. The function x - v - step / (1 + e^x) is increasing, and concave for x >= 0: one Newton step from there lands left of the
     root, the next ones rise to it.
     """
-    if np.max(step, initial=0.0) <= SETTINGS.plain_start_step:
+    if np.max(step, initial=0.0) <= PLAIN_START_STEP:
         low = np.maximum(v, 0.0)
         e = np.exp(-low)
         x = np.maximum(v + step * (e / (1.0 + e)), 0.0)

@@ -241,15 +241,15 @@ class LabelGraphLoss(Loss):
         raise NotImplementedError
 
     def value(self, z, y, s=None) -> float:
-        _refuse(s)
+        self.refuse_weights(s)
         return float(np.sum(self.value_of_samples(self.scores(z), self.truth(y))))
 
     def gradient(self, z, y, s=None):
-        _refuse(s)
+        self.refuse_weights(s)
         return self.flat(self.gradient_of_samples(self.scores(z), self.truth(y)))
 
     def prox(self, z, y, step, s=None):
-        _refuse(s)
+        self.refuse_weights(s)
         scores = self.scores(z)
         return self.flat(self.prox_of_samples(scores, self.truth(y), np.full(len(scores), float(step))))
 
@@ -263,7 +263,7 @@ class LabelGraphLoss(Loss):
         return points, self.promised(points, truth)
 
     def conjugate(self, u, y, s=None) -> float:
-        _refuse(s)
+        self.refuse_weights(s)
         points, truth = self.scores(u), self.truth(y)
         outside = np.abs(points - project(self.cliques, points, truth)).max(axis=1, initial=0.0)
         # what a projection leaves where weights of labellings are found from their Gram matrix
@@ -272,17 +272,12 @@ class LabelGraphLoss(Loss):
         return -float(self.promised(points, truth).sum())
 
     def dual_project(self, u, y, s=None):
-        _refuse(s)
+        self.refuse_weights(s)
         return self.flat(project(self.cliques, self.scores(u), self.truth(y)))
 
     def decide(self, z):
         """-1 or +1 from scores (n, S): the highest labelling of every row."""
         return 2.0 * self.decoder(np.ascontiguousarray(z)).labels - 1.0
-
-
-def _refuse(s) -> None:
-    if s is not None:
-        raise ValueError("a loss of labellings takes no weights of single scores")
 
 
 @register

@@ -73,21 +73,21 @@ class RowLoss(Loss):
         raise NotImplementedError
 
     def value(self, z, y, s=None) -> float:
-        _refuse(s)
+        self.refuse_weights(s)
         return float(self.value_of_rows(self.table(z), self.own(y)).sum())
 
     def gradient(self, z, y, s=None):
-        _refuse(s)
+        self.refuse_weights(s)
         own = self.own(y)
         return self.flat(less_own(self.points_of_rows(self.table(z), own), own))
 
     def prox(self, z, y, step, s=None):
-        _refuse(s)
+        self.refuse_weights(s)
         Z, own = self.table(z), self.own(y)
         return self.flat(Z - float(step) * self.prox_slopes(Z, own, np.full(len(Z), float(step))))
 
     def conjugate(self, u, y, s=None) -> float:
-        _refuse(s)
+        self.refuse_weights(s)
         own = self.own(y)
         P = plus_own(self.table(u), own)
         inside = on_simplex(P)
@@ -96,7 +96,7 @@ class RowLoss(Loss):
         return float(self.conjugate_of_points(inside, own).sum())
 
     def dual_project(self, u, y, s=None):
-        _refuse(s)
+        self.refuse_weights(s)
         own = self.own(y)
         return self.flat(less_own(on_simplex(plus_own(self.table(u), own)), own))
 
@@ -107,11 +107,6 @@ class RowLoss(Loss):
 def one_highest(z) -> np.ndarray:
     """+1 for the class with the highest score of (n, K), the first of equal ones, -1 for all others."""
     return np.where(np.arange(z.shape[1]) == np.argmax(z, axis=1)[:, None], 1.0, -1.0)
-
-
-def _refuse(s) -> None:
-    if s is not None:
-        raise ValueError("a loss of all classes together takes no weights of single scores")
 
 
 def less_own(P, own) -> np.ndarray:

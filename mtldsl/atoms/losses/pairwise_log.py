@@ -150,14 +150,10 @@ class PairwiseLogLoss(LabelGraphLoss):
         # in terms of x: step (log-partition(x) - <own, x>) + 1/2 ||x - z||^2
         moved = scores + steps[:, None] * self.cliques.indicators(truth)
         for rows, seen in _by_gaps(vertices, self.cliques, truth):
-            at_once = SETTINGS.slab_entries // vertices.size
-            if at_once > 1:
-                for begin in range(0, len(rows), at_once):
-                    part = rows[begin : begin + at_once]
-                    found[part] = _newton_together(seen, moved[part], steps[part])
-                continue
-            for i in rows:
-                found[i] = _newton(seen, moved[i], steps[i])
+            at_once = max(1, SETTINGS.slab_entries // vertices.size)
+            for begin in range(0, len(rows), at_once):
+                part = rows[begin : begin + at_once]
+                found[part] = _newton(seen, moved[part], steps[part])
         return found
 
     def promised(self, points, truth) -> np.ndarray:
@@ -189,40 +185,10 @@ def _log_sum_exp(vertices, x) -> tuple[float, np.ndarray]:
     return float(top + np.log(total)), weights / total
 
 
-def _covariance(vertices, p, mean) -> np.ndarray:
-    centred = vertices - mean
-    return (centred * p[:, None]).T @ centred
-
-
-def _newton(vertices, z, step) -> np.ndarray:
-    """argmin over x of step * log-partition(x) + 1/2 ||x - z||^2, by Newton's method with a line search."""
-    x = z - step * vertices.mean(axis=0)
-    value, p = _log_sum_exp(vertices, x)
-    value = step * value + 0.5 * np.sum((x - z) ** 2)
-    for _ in range(SETTINGS.newton_steps):
-        mean = p @ vertices
-        slope = step * mean + x - z
-        size = step * mean + np.abs(x) + np.abs(z)
-        if np.all(np.abs(slope) <= 4e-16 * size):
-            break
-        way = -np.linalg.solve(step * _covariance(vertices, p, mean) + np.eye(x.size), slope)
-        length, decrease = 1.0, way @ slope
-        while True:
-            trial = x + length * way
-            new, p_new = _log_sum_exp(vertices, trial)
-            new = step * new + 0.5 * np.sum((trial - z) ** 2)
-            if new <= value + 1e-4 * length * decrease or length < 1e-3:
-                break
-            length *= 0.5
-        rounding = abs(decrease) <= 1e-15 * (abs(value) + step)
-        x, value, p = trial, new, p_new
-        if rounding:
-            break
-    return x
-
-
-def _newton_together(vertices, Z, steps) -> np.ndarray:
-    """`_newton` of every row of Z (n, S), each with its own step, all rows at once."""
+def _newton(vertices, Z, steps) -> np.ndarray:
+    """argmin over x of step * log-partition(x) + 1/2 ||x - z||^2 for every row z of Z (n, S), each with its own step, by Newton's method with a
+    line search, all rows at once.
+    """
     n, S = Z.shape
     identity, X = np.eye(S), Z - steps[:, None] * vertices.mean(axis=0)
 
@@ -273,7 +239,8 @@ def _largest_entropy(vertices, mu) -> float:
     for _ in range(SETTINGS.newton_steps):
         mean = p @ vertices
         slope = mean - mu
-        curvature = _covariance(vertices, p, mean)
+        centred = vertices - mean
+        curvature = (centred * p[:, None]).T @ centred
         way = -np.linalg.lstsq(curvature + 1e-14 * np.eye(x.size), slope, rcond=1e-15)[0]
         longest = np.abs(way).max(initial=0.0)
         length = min(1.0, 10.0 / longest) if longest > 0 else 1.0

@@ -8,7 +8,6 @@ from typing import ClassVar
 import numpy as np
 import scipy
 
-from mtldsl.atoms.atom import checked_number
 from mtldsl.atoms.matrix_function import SeparableLoss, register
 from mtldsl.utils.parallel import slabs
 
@@ -123,10 +122,7 @@ class QuantileLoss(SeparableLoss):
     formula: ClassVar[str] = r"\sum_j \rho_{q}\big(y_{ij}-({})_j\big)"
 
     def __post_init__(self):
-        q = checked_number(
-            self.name, "q", self.q, lambda q: 0 < q < 1, "a number with 0 < q < 1, such as q=0.9"
-        )
-        object.__setattr__(self, "q", q)
+        self.keep_number("q", lambda q: 0 < q < 1, "a number with 0 < q < 1, such as q=0.9")
 
     @classmethod
     def examples(cls):
@@ -199,10 +195,7 @@ class HuberLoss(SeparableLoss):
     curvature: ClassVar[float] = 1.0
 
     def __post_init__(self):
-        delta = checked_number(
-            self.name, "delta", self.delta, lambda d: d > 0, "a finite number > 0, such as delta=1.0"
-        )
-        object.__setattr__(self, "delta", delta)
+        self.keep_number("delta", lambda d: d > 0, "a finite number > 0, such as delta=1.0")
 
     @classmethod
     def examples(cls):
@@ -289,10 +282,6 @@ class PoissonLoss(SeparableLoss):
 
     def second_slope(self, z, y):
         return finite_exp(z)
-
-    def value(self, z, y, s=None):
-        with np.errstate(over="ignore"):  # a sum beyond the largest float is inf, as one summand would be
-            return super().value(z, y, s)
 
     def pointwise_prox(self, z, y, step):
         return log_link_prox(z + step * y, step)
@@ -399,10 +388,6 @@ class GammaLoss(SeparableLoss):
 
     def second_slope(self, z, y):
         return y * finite_exp(-z)
-
-    def value(self, z, y, s=None):
-        with np.errstate(over="ignore"):  # a sum beyond the largest float is inf, as one summand would be
-            return super().value(z, y, s)
 
     def pointwise_prox(self, z, y, step):
         return -log_link_prox(step - z, step * y)

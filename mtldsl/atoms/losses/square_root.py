@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.atom import ROUNDING_SHARE, checked_number
+from mtldsl.atoms.atom import ROUNDING_SHARE
 from mtldsl.atoms.matrix_function import Loss, register
 
 __all__ = ["SquareRootLoss"]
@@ -67,10 +67,7 @@ class SquareRootLoss(Loss):
     radial: ClassVar[bool] = True
 
     def __post_init__(self):
-        eps = checked_number(
-            self.name, "eps", self.eps, lambda e: e >= 0, "a finite number >= 0, such as eps=1e-3"
-        )
-        object.__setattr__(self, "eps", eps)
+        self.keep_number("eps", lambda e: e >= 0, "a finite number >= 0, such as eps=1e-3")
 
     @classmethod
     def examples(cls):
@@ -167,26 +164,13 @@ def _secular_root(s, a, step) -> float:
 
 
 def _smoothed_root(s, a, step, eps) -> float:
-    """The mu >= 0 with mu sqrt(||a / (1 + mu s)||^2 + eps^2) = step.
+    """The mu >= 0 with mu sqrt(||a / (1 + mu s)||^2 + eps^2) = step, of which the left side rises from 0: log mu, between bounds."""
+    from scipy.optimize import brentq
 
-    The left side rises from 0, and by less than it does at 0: Newton's method on it as a function of log mu, kept between bounds.
-    """
-    low, high = step / np.hypot(np.linalg.norm(a), eps), step / eps
-    mu = low
-    for _ in range(200):
-        shrunk = a / (1.0 + mu * s)
-        square = float(shrunk @ shrunk)
-        norm = np.sqrt(square + eps**2)
-        left = mu * norm
-        low, high = (mu, high) if left < step else (low, mu)
-        # d log(left) / d log(mu)
-        slope = 1.0 - mu * float(shrunk @ (shrunk * s / (1.0 + mu * s))) / norm**2
-        short = np.log(step / left)
-        if abs(short) <= 2e-15:  # beside a kink mu is known no better, but the residuals are
-            return float(mu)
-        rise = short / slope if slope > 0 else np.inf
-        after = mu * np.exp(rise) if np.log(low / mu) <= rise <= np.log(high / mu) else np.sqrt(low * high)
-        if abs(after - mu) <= 1e-15 * mu:
-            return float(after)
-        mu = after
-    return float(mu)
+    def excess(log_mu: float) -> float:
+        return log_mu + np.log(np.hypot(np.linalg.norm(a / (1.0 + np.exp(log_mu) * s)), eps)) - np.log(step)
+
+    low, high = np.log(step / np.hypot(np.linalg.norm(a), eps)), np.log(step / eps)
+    if excess(low) >= 0.0 or excess(high) <= 0.0:  # rounding: the residuals are zero, or do not shrink
+        return float(np.exp(low if excess(low) >= 0.0 else high))
+    return float(np.exp(brentq(excess, low, high, xtol=1e-16, rtol=8.9e-16)))

@@ -116,15 +116,15 @@ class StructuredHinge(Loss):
         return self._only_metric.most_violated(np.asarray(z, float), np.asarray(y, float), classes)
 
     def value(self, z, y, s=None) -> float:
-        _refuse(s)
+        self.refuse_weights(s)
         return self.most_violated(z, y).value
 
     def gradient(self, z, y, s=None):
-        _refuse(s)
+        self.refuse_weights(s)
         return self.most_violated(z, y).gradient(y)
 
     def prox(self, z, y, step, s=None):
-        _refuse(s)
+        self.refuse_weights(s)
         z, y, metric = np.asarray(z, float), np.asarray(y, float), self._only_metric
         found = metric.score_step(z, classes_of(y), step) if metric.exact_prox else None
         if found is not None:
@@ -137,17 +137,12 @@ class StructuredHinge(Loss):
         return prox_of_planes(oracle, z, step)
 
     def conjugate(self, u, y, s=None) -> float:
-        _refuse(s)
+        self.refuse_weights(s)
         return self._only_metric.conjugate(u, y)
 
     def dual_project(self, u, y, s=None):
-        _refuse(s)
+        self.refuse_weights(s)
         return self._only_metric.dual_project(u, y)
-
-
-def _refuse(s) -> None:
-    if s is not None:
-        raise ValueError("a structured hinge takes no sample weights")
 
 
 def as_metrics(metric, typed: str):

@@ -8,7 +8,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.atom import checked_number
 from mtldsl.atoms.matrix_function import register
 from mtldsl.atoms.metrics.metric import ConstantScore, Metric, MostViolatedPlane, smaller_class
 from mtldsl.atoms.structured_prox.score_steps import (
@@ -29,17 +28,8 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
-class FScoreSettings:
-    """Limit of the exact steps of the F-score.
-
-    largest_beta : beta up to which thresholds stand apart from one another in float64
-    """
-
-    largest_beta: float = 1e3
-
-
-SETTINGS = FScoreSettings()
+#: beta up to which thresholds of the F-score stand apart from one another in float64
+LARGEST_BETA = 1e3
 
 
 @register
@@ -88,8 +78,7 @@ class FScore(Metric):
 
     def __post_init__(self):
         must_be = "a number between 1e-100 and 1e100, such as beta=1.0"
-        beta = checked_number(self.name, "beta", self.beta, lambda b: 1e-100 <= b <= 1e100, must_be)
-        object.__setattr__(self, "beta", beta)
+        self.keep_number("beta", lambda b: 1e-100 <= b <= 1e100, must_be)
 
     @classmethod
     def examples(cls):
@@ -132,7 +121,7 @@ class FScore(Metric):
 
     @property
     def exact_prox(self) -> bool:
-        return 1.0 <= self.beta <= SETTINGS.largest_beta
+        return 1.0 <= self.beta <= LARGEST_BETA
 
     def score_steps(self, z, batch, steps, flips, warm, rough=0.0):
         return fscore_steps(self, z, batch, steps, flips, warm, rough)
@@ -224,9 +213,58 @@ class AUC(Metric):
 # Metrics that count errors one by one, so that their planes need no sort: the error rate, and the balanced one.
 
 
+class _ErrorShares(Metric):
+    """Delta = scale (b / n + c / p), p and n what `over` gives."""
+
+    scale: ClassVar[float]
+    exact_conjugate: ClassVar[bool] = True
+
+    def over(self, positives, negatives) -> tuple:
+        """(p, n)."""
+        return positives, negatives
+
+    def _costs(self, positives, negatives) -> tuple[float, float]:
+        """Costs of one wrong positive, and of one wrong negative."""
+        p, n = self.over(positives, negatives)
+        return self.scale / p, self.scale / n
+
+    def delta(self, b, c, positives, negatives):
+        p, n = self.over(positives, negatives)
+        return self.scale * (b / n + c / p)
+
+    def limits(self, positives, negatives):
+        of_positive, of_negative = self._costs(positives, negatives)
+        return 0.5 * of_positive, -0.5 * of_negative
+
+    def forbids(self, positives, negatives):
+        return False
+
+    def at_constants(self, positives, negatives, is_zero):
+        up, down = self.limits(positives, negatives)
+        return smaller_class(positives, negatives, is_zero, -down, up)
+
+    def best_counts(self, of_negatives, of_positives, positives, negatives):
+        gains = zip((of_positives, of_negatives), self._costs(positives, negatives), strict=True)
+        c, b = (int(np.argmax(gain + np.arange(len(gain)) * cost)) for gain, cost in gains)
+        return b, c
+
+    def _plane(self, z, y, positive, negative):
+        of_positive, of_negative = self._costs(len(positive), len(negative))
+        up, down = of_positive - 2.0 * z[positive], of_negative + 2.0 * z[negative]
+        value = float(np.sum(np.maximum(up, 0.0)) + np.sum(np.maximum(down, 0.0)))
+        c, b = positive[up > 0.0], negative[down > 0.0]
+        delta = float(self.delta(len(b), len(c), len(positive), len(negative)))
+        return MostViolatedPlane(value, delta, np.concatenate([b, c]))
+
+    def _promised(self, of_positives, of_negatives):
+        return float(
+            self.delta(np.sum(of_negatives), np.sum(of_positives), len(of_positives), len(of_negatives))
+        )
+
+
 @register
 @dataclass(frozen=True, eq=False, repr=False)
-class ErrorRate(Metric):
+class ErrorRate(_ErrorShares):
     r"""Twice the number of errors: Delta = 2 (b + c), with b negatives labelled +1 and c positives labelled -1.
 
     Range: 0 to 2 n, not [0, 1]: with it the structured hinge of a task is exactly twice its `hinge_loss`, the sum of
@@ -259,10 +297,10 @@ class ErrorRate(Metric):
     name: ClassVar[str] = "ErrorRate"
     meaning: ClassVar[str] = "twice the number of errors of $y'$"
     formula: ClassVar[str] = r"\|{}-y_i\|_1"
-    exact_conjugate: ClassVar[bool] = True
+    scale: ClassVar[float] = 2.0
 
-    def delta(self, b, c, positives, negatives):
-        return 2.0 * (b + c)
+    def over(self, positives, negatives):
+        return 1, 1
 
     def score(self, z, positive, threshold):
         """The share of right labels: Delta is up to 2 n."""
@@ -271,31 +309,10 @@ class ErrorRate(Metric):
     def score_of_counts(self, b, c, positives, negatives):
         return 1.0 - float(b + c) / (positives + negatives)
 
-    def limits(self, positives, negatives):
-        return 1.0, -1.0
-
-    def forbids(self, positives, negatives):
-        return False
-
-    def at_constants(self, positives, negatives, is_zero):
-        return smaller_class(positives, negatives, is_zero, 1.0, 1.0)
-
-    def best_counts(self, of_negatives, of_positives, positives, negatives):
-        b, c = (int(np.argmax(gains + 2.0 * np.arange(len(gains)))) for gains in (of_negatives, of_positives))
-        return b, c
-
-    def _plane(self, z, y, positive, negative):
-        margins = y * z
-        flipped = np.flatnonzero(margins < 1.0)
-        return MostViolatedPlane(2.0 * float(np.sum(1.0 - margins[flipped])), 2.0 * len(flipped), flipped)
-
-    def _promised(self, of_positives, of_negatives):
-        return 2.0 * float(np.sum(of_positives) + np.sum(of_negatives))
-
 
 @register
 @dataclass(frozen=True, eq=False, repr=False)
-class BalancedError(Metric):
+class BalancedError(_ErrorShares):
     r"""The mean of the error rates of both classes: Delta = (b / Neg + c / Pos) / 2, with b of Neg negatives labelled +1 and c of
     Pos positives labelled -1. One minus it is the balanced accuracy.
 
@@ -327,34 +344,7 @@ class BalancedError(Metric):
     name: ClassVar[str] = "BalancedError"
     meaning: ClassVar[str] = "the mean of both classes' error rates under the labels $y'$"
     formula: ClassVar[str] = r"1-\mathrm{BAcc}({})"
-    exact_conjugate: ClassVar[bool] = True
-
-    def delta(self, b, c, positives, negatives):
-        return 0.5 * (b / negatives + c / positives)
-
-    def limits(self, positives, negatives):
-        return 0.25 / positives, -0.25 / negatives
-
-    def forbids(self, positives, negatives):
-        return False
-
-    def at_constants(self, positives, negatives, is_zero):
-        return smaller_class(positives, negatives, is_zero, 0.25 / negatives, 0.25 / positives)
-
-    def best_counts(self, of_negatives, of_positives, positives, negatives):
-        gains = (of_negatives, negatives), (of_positives, positives)
-        b, c = (int(np.argmax(gain + np.arange(len(gain)) * (0.5 / n))) for gain, n in gains)
-        return b, c
-
-    def _plane(self, z, y, positive, negative):
-        up, down = 0.5 / len(positive) - 2.0 * z[positive], 0.5 / len(negative) + 2.0 * z[negative]
-        value = float(np.sum(np.maximum(up, 0.0)) + np.sum(np.maximum(down, 0.0)))
-        c, b = positive[up > 0.0], negative[down > 0.0]
-        delta = float(self.delta(len(b), len(c), len(positive), len(negative)))
-        return MostViolatedPlane(value, delta, np.concatenate([b, c]))
-
-    def _promised(self, of_positives, of_negatives):
-        return 0.5 * float(np.mean(of_positives) + np.mean(of_negatives))
+    scale: ClassVar[float] = 0.5
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -67,27 +67,42 @@ def largest_expectation(delta: Callable, of_positives: np.ndarray, of_negatives:
     Exact where the samples with a probability in (0, 1) have at most `SETTINGS.program_tables` tables; otherwise the best of eight random
     labellings that can be written down, a lower bound.
     """
+    return _best_law(delta, of_positives, of_negatives)[0]
+
+
+def law_of_tables(delta: Callable, of_positives: np.ndarray, of_negatives: np.ndarray):
+    """(b, c, weights) of the random labelling behind `largest_expectation`; None where there is none."""
+    return _best_law(delta, of_positives, of_negatives)[1]
+
+
+def _best_law(delta: Callable, of_positives: np.ndarray, of_negatives: np.ndarray) -> tuple:
     sizes = len(of_positives), len(of_negatives)
     c, p = _open(of_positives)
     b, q = _open(of_negatives)
     if len(b) * len(c) > SETTINGS.program_tables:
         return _best_coupling(delta, of_positives, of_negatives)
     table = np.array(np.broadcast_to(delta(b[None, :], c[:, None], *sizes), (len(c), len(b))), float)
+    first = float(table[0, 0])
     if table.size == 1:
-        return float(table[0, 0])
-    if np.isfinite(table[0, 0]):
+        return first, (b[:1], c[:1], np.ones(1))
+    if not np.isfinite(first):
+        fun, status, weights = _solve(table, p, q, exactly=1.0)
+        if status == 0:
+            row, column = np.nonzero(np.isfinite(table))
+            return float(-fun), (b[column], c[row], np.maximum(weights, 0.0))
+    else:
         # the law says how often each other table is met; measured by the sum of p, however small, tolerances are relative
         scale = min(1.0, float(np.sum(p) + np.sum(q)))
-        gain = table - table[0, 0]
+        gain = np.where(np.isfinite(table), table - first, -np.inf)
         gain[0, 0] = -np.inf
-        fun, status, _ = _solve(gain, p / scale, q / scale, most=1.0 / scale)
+        fun, status, weights = _solve(gain, p / scale, q / scale, most=1.0 / scale)
         if status == 0:
-            return float(table[0, 0] - scale * fun)
-    else:
-        fun, status, _ = _solve(table, p, q, exactly=1.0)
-        if status == 0:
-            return float(-fun)
-    return -np.inf if status == 2 else _best_coupling(delta, of_positives, of_negatives)
+            row, column = np.nonzero(np.isfinite(gain))
+            weights = scale * np.maximum(weights, 0.0)
+            rest = max(0.0, 1.0 - float(np.sum(weights)))
+            law = np.append(b[column], b[0]), np.append(c[row], c[0]), np.append(weights, rest)
+            return float(first - scale * fun), law
+    return (-np.inf, None) if status == 2 else _best_coupling(delta, of_positives, of_negatives)
 
 
 def largest_multiple(delta: Callable, of_positives: np.ndarray, of_negatives: np.ndarray) -> float:
@@ -103,30 +118,6 @@ def largest_multiple(delta: Callable, of_positives: np.ndarray, of_negatives: np
     p, q = (np.sort(p)[::-1] for p in (of_positives, of_negatives))
     fun, status, _ = _solve(others - 1.0, p, q)
     return min(1.0, 1.0 / fun) if status == 0 and fun > 0.0 else 0.0
-
-
-def law_of_tables(delta: Callable, of_positives: np.ndarray, of_negatives: np.ndarray):
-    """(b, c, weights) of the random labelling behind `largest_expectation`; None where there is none."""
-    sizes = len(of_positives), len(of_negatives)
-    c, p = _open(of_positives)
-    b, q = _open(of_negatives)
-    if len(b) * len(c) > SETTINGS.program_tables:
-        return _couplings(delta, of_positives, of_negatives)[1]
-    table = np.array(np.broadcast_to(delta(b[None, :], c[:, None], *sizes), (len(c), len(b))), float)
-    if table.size == 1:
-        return b[:1], c[:1], np.ones(1)
-    scale = min(1.0, float(np.sum(p) + np.sum(q)))
-    gain = np.where(np.isfinite(table), table - table[0, 0], -np.inf)
-    if not np.isfinite(table[0, 0]):
-        return None  # of metrics that forbid tables, which have closed forms or none
-    gain[0, 0] = -np.inf
-    _, status, weights = _solve(gain, p / scale, q / scale, most=1.0 / scale)
-    if status != 0 or weights is None:
-        return _couplings(delta, of_positives, of_negatives)[1]
-    row, column = np.nonzero(np.isfinite(gain))
-    weights = scale * np.maximum(weights, 0.0)
-    rest = max(0.0, 1.0 - float(np.sum(weights)))
-    return np.append(b[column], b[0]), np.append(c[row], c[0]), np.append(weights, rest)
 
 
 def _open(p) -> tuple[np.ndarray, np.ndarray]:
@@ -145,7 +136,7 @@ def _solve(gain, p, q, most: float | None = None, exactly: float | None = None):
     allowed = np.isfinite(gain)
     row, column = np.nonzero(allowed)
     if row.size == 0:
-        return 0.0, 2, None
+        return 0.0, 2, np.zeros(0)
     one = np.ones(row.size)
     at_most: list[np.ndarray] = [] if most is None else [one]
     of_at_most = [] if most is None else [most]
@@ -171,15 +162,10 @@ def _solve(gain, p, q, most: float | None = None, exactly: float | None = None):
     return solved.fun, solved.status, solved.x
 
 
-def _best_coupling(delta, of_positives, of_negatives) -> float:
-    """The best of eight: the count of either class spread or concentrated, both driven by the same theta or by theta and
-    1 - theta, with theta uniform on [0, 1].
+def _best_coupling(delta, of_positives, of_negatives) -> tuple:
+    """(the best expectation of eight, its law (b, c, weights) or None): the count of either class spread or concentrated, both driven by
+    the same theta or by theta and 1 - theta, with theta uniform on [0, 1].
     """
-    return _couplings(delta, of_positives, of_negatives)[0]
-
-
-def _couplings(delta, of_positives, of_negatives) -> tuple:
-    """(the best expectation, its law (b, c, weights) or None)."""
     sizes, best, law = (len(of_positives), len(of_negatives)), -np.inf, None
     for c_ends, c_counts in _laws(of_positives):
         for ends, counts in _laws(of_negatives):

@@ -136,62 +136,36 @@ class MetricBatch:
         lengths = sizes.sum(axis=1).tolist()
         self.rows = [slice(first, first + n) for first, n in zip(firsts, lengths, strict=True)]
         self.limits: np.ndarray | None = None
-        self.order: np.ndarray | None = None  # `samples`, every class as it was sorted last
-
-    def flippable(self, metric: Any, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(samples (N,), margins (N,), ends (k, 2)): of every task, from where its classes begin, what may be flipped at all."""
-        from mtldsl.atoms.metrics.metric_kernels import flippable  # numba is imported where it is used
-
-        z, limits, *found = self._room(metric, z)
-        flippable(z, self.samples, self.starts, limits, *found)
-        return found[0], found[1], found[2]
+        self.order = self.samples.copy()  # every class as it was sorted last
 
     def sorted(self, metric: Any, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The same by rising margins: insertions into the last order, which is nearly right where z is near the last one."""
+        """(samples (N,), margins (N,), ends (k, 2)): of every task, from where its classes begin, what may be flipped at all, by rising margins.
+
+        Insertions into the last order, which is nearly right where z is near the last one.
+        """
         from mtldsl.atoms.metrics.metric_kernels import sort_margins
 
-        z, limits, chosen, margins, ends = self._room(metric, z)
-        if self.order is None:
-            self.order = self.samples.copy()
-        if sort_margins(z, self.order, self.starts, limits, chosen, margins, ends):
-            for first, last in self._parts(ends):
-                order = margins[first:last].argsort()
-                margins[first:last], chosen[first:last] = (
-                    margins[first:last][order],
-                    chosen[first:last][order],
-                )
-                self.order[first:last] = chosen[first:last]
-        return chosen, margins, ends
-
-    def _room(
-        self, metric: Any, z: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """(z, limits, and where samples, margins and ends go)."""
         if self.limits is None:
             sizes = zip(self.positives.tolist(), self.negatives.tolist(), strict=True)
             self.limits = np.array([metric.limits(*pair) for pair in sizes], float)
         z = z if z.flags.writeable else z.copy()  # the loops are compiled for what may be written
-        N = len(self.samples)
-        return z, self.limits, np.empty(N, np.int64), np.empty(N), np.empty((len(self.starts), 2), np.int64)
-
-    def _parts(self, ends: np.ndarray):
-        """From where to where the classes of all tasks go."""
-        return zip(self.starts[:, :2].ravel().tolist(), ends.ravel().tolist(), strict=True)
+        N, ends = len(self.samples), np.empty((len(self.starts), 2), np.int64)
+        chosen, margins = np.empty(N, np.int64), np.empty(N)
+        if sort_margins(z, self.order, self.starts, self.limits, chosen, margins, ends):
+            for first, last in zip(self.starts[:, :2].ravel().tolist(), ends.ravel().tolist(), strict=True):
+                order = margins[first:last].argsort()
+                margins[first:last] = margins[first:last][order]
+                self.order[first:last] = chosen[first:last] = chosen[first:last][order]
+        return chosen, margins, ends
 
     def tables(self, metric: Any, z: np.ndarray, slopes: np.ndarray) -> LabelingTables:
-        """The best labellings at z, and their slopes into `slopes`, which is zero.
-
-        Margins y z are sorted, not samples: a sort of numbers is faster, and the last one flipped tells which others are.
-        """
+        """The best labellings at z, and their slopes into `slopes`, which is zero."""
         from mtldsl.atoms.metrics.metric_kernels import flip
 
-        chosen, margins, ends = self.flippable(metric, z)
-        ordered = margins.copy()
-        for first, last in self._parts(ends):
-            ordered[first:last].sort()
-        values, counts = metric._highest_tables(ordered, self, ends)
+        chosen, margins, ends = self.sorted(metric, z)
+        values, counts = metric._highest_tables(margins, self, ends)
         flipped = np.empty(len(chosen), np.int64)
-        flip(chosen, margins, ordered, self.starts, ends, counts, flipped, slopes)
+        flip(chosen, self.starts, counts, flipped, slopes)
         return LabelingTables(values, counts, flipped)
 
 

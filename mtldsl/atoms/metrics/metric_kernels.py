@@ -12,7 +12,6 @@ __all__ = [
     "best_of_product",
     "best_places",
     "flip",
-    "flippable",
     "overlapping_samples",
     "pairs_in_wrong_order",
     "sort_margins",
@@ -26,31 +25,16 @@ __all__ = [
 # the positives and of the negatives, ascending where a function says so.
 
 
-@compiled("void(f8[::1], i8[::1], i8[:, ::1], f8[:, ::1], i8[::1], f8[::1], i8[:, ::1])", error_model="numpy")
-def flippable(z, samples, starts, limits, chosen, margins, ends):
-    """Every task's samples that may be flipped, from where its own begin: the positives with z <= limits[k, 0], the negatives with z >= limits[k, 1], and their
-    margins; ends[k]: where they end.
-    """
-    for k in range(starts.shape[0]):
-        for side in range(2):
-            sign = 1.0 - 2.0 * side
-            most = sign * limits[k, side]
-            at = starts[k, side]
-            for p in range(starts[k, side], starts[k, side + 1]):
-                margin = sign * z[samples[p]]
-                chosen[at], margins[at] = samples[p], margin
-                at += margin <= most
-            ends[k, side] = at
-
-
 #: Insertions a sample, up to which they are faster than a sort.
 SAMPLE_INSERTIONS = 6
 
 
 @compiled("b1(f8[::1], i8[::1], i8[:, ::1], f8[:, ::1], i8[::1], f8[::1], i8[:, ::1])", error_model="numpy")
 def sort_margins(z, order, starts, limits, chosen, margins, ends):
-    """As `flippable`, by rising margins, from the samples in `order`, which is what comes out of it; whether that took too many insertions,
-    so that a sort has to finish it.
+    """Every task's samples that may be flipped, from where its own begin: the positives with z <= limits[k, 0], the negatives with z >=
+    limits[k, 1], and their margins, rising; ends[k]: where they end.
+
+    From the samples in `order`, which is what comes out of it; whether that took too many insertions, so that a sort has to finish it.
     """
     is_far = False
     for k in range(starts.shape[0]):
@@ -80,31 +64,17 @@ def sort_margins(z, order, starts, limits, chosen, margins, ends):
     return is_far
 
 
-@compiled(
-    "void(i8[::1], f8[::1], f8[::1], i8[:, ::1], i8[:, ::1], i8[:, ::1], i8[::1], f8[::1])",
-    error_model="numpy",
-)
-def flip(chosen, margins, ordered, starts, ends, counts, flipped, slopes):
-    """The counts[k, 0] negatives and the counts[k, 1] positives of every task k with the smallest margins, into `flipped` from where its
-    samples begin, and their slopes; the ordered margins give the thresholds.
-    """
+@compiled("void(i8[::1], i8[:, ::1], i8[:, ::1], i8[::1], f8[::1])", error_model="numpy")
+def flip(chosen, starts, counts, flipped, slopes):
+    """The first counts[k, 0] negatives and counts[k, 1] positives of every task k, into `flipped` from where its samples begin, and their slopes."""
     for k in range(starts.shape[0]):
         at = starts[k, 0]
         for other in range(2):
-            side, count = 1 - other, counts[k, other]
-            if count == 0:
-                continue
-            first = starts[k, side]
-            level = ordered[first + count - 1]
-            ties = 0
-            while ties < count and ordered[first + count - 1 - ties] == level:
-                ties += 1
-            for i in range(first, ends[k, side]):
-                if margins[i] < level or (margins[i] == level and ties > 0):
-                    ties -= margins[i] == level
-                    flipped[at] = chosen[i]
-                    slopes[chosen[i]] = -2.0 if side == 0 else 2.0
-                    at += 1
+            side = 1 - other
+            for i in range(starts[k, side], starts[k, side] + counts[k, other]):
+                flipped[at] = chosen[i]
+                slopes[chosen[i]] = -2.0 if side == 0 else 2.0
+                at += 1
 
 
 @compiled("void(f8[::1], i8[:, ::1], i8[:, ::1], f8[::1], i8[:, ::1])", error_model="numpy")

@@ -264,6 +264,7 @@ def _newton_direction(inverse, slopes, rows, columns) -> np.ndarray:
 
 def _conjugate_gradients(inverse, right, rows, columns, doubled) -> np.ndarray:
     """The same system by products W D W, scaled by its diagonal."""
+    from scipy.sparse.linalg import LinearOperator, cg
 
     def product(x):
         D = np.zeros_like(inverse)
@@ -272,20 +273,10 @@ def _conjugate_gradients(inverse, right, rows, columns, doubled) -> np.ndarray:
 
     sizes = inverse.diagonal()
     scale = 2.0 * doubled**2 * (sizes[rows] * sizes[columns] + inverse[rows, columns] ** 2)
-    x, rest = np.zeros_like(right), right.copy()
-    scaled = rest / scale
-    along, size = scaled, float(rest @ scaled)
-    least = 1e-20 * size
-    for _ in range(SETTINGS.cg_iterations):
-        image = product(along)
-        length = size / float(along @ image)
-        x, rest = x + length * along, rest - length * image
-        scaled = rest / scale
-        before, size = size, float(rest @ scaled)
-        if size <= least:
-            break
-        along = scaled + (size / before) * along
-    return x
+    shape = (len(right), len(right))
+    inverse_scale = LinearOperator(shape, matvec=lambda rest: rest / scale)
+    system = LinearOperator(shape, matvec=product)
+    return cg(system, right, rtol=1e-10, maxiter=SETTINGS.cg_iterations, M=inverse_scale)[0]
 
 
 def _proximal_step(B, r: float, S, inverse, before: float) -> tuple[np.ndarray, float] | None:

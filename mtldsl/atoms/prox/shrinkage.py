@@ -95,45 +95,22 @@ def dual_norm(norm: _ShrinkageNorm, Z) -> float:
 
 def nearest_in_ball(norm: _ShrinkageNorm, W, radius: float, first: float) -> np.ndarray:
     """The nearest point of {N <= radius} to a W outside of it. first : where the level may lie, such as the dual norm of W."""
-    found: list[tuple[float, np.ndarray]] = []  # (value, point) of the last look
+    from scipy.optimize import brentq
 
     def above(t: float) -> float:
-        P = norm.prox(W, t)
-        found[:] = [(norm.value(P), P)]
-        return found[0][0] - radius
+        return norm.value(norm.prox(W, t)) - radius
 
     top = norm.value(W)
-    _root(above, top - radius, first if 0.0 < first < np.inf else top, _LEVEL_ROUNDING_SHARE * top)
-    value, P = found[0]
+    low, high = 0.0, first if 0.0 < first < np.inf else top
+    most = SETTINGS.search_factor * high
+    while above(high) > _LEVEL_ROUNDING_SHARE * top and high < most:
+        low, high = high, 2.0 * high
+    if above(high) < 0.0 < above(low):
+        high = brentq(above, low, high, xtol=_LEVEL_ROUNDING_SHARE * high, rtol=_LEVEL_ROUNDING_SHARE)
+    P = norm.prox(W, high)
+    value = norm.value(P)
     # what rounding left; but a seminorm does not see all of P, which is to stay where it is
     return P * (radius / value) if value > 0.0 and norm.absorbs else P
-
-
-def _root(f: Callable[[float], float], at_zero: float, first: float, rounding: float) -> None:
-    """Looks for the zero of a continuous f that does not rise, f(0) = at_zero > 0; the last look is at it.
-
-    Secants, which are exact as soon as both ends lie on one straight piece of f, an end that stays twice counting for less (Anderson and
-    Bjorck, "A new high order method of regula falsi type", BIT 13, 1973), and a bisection where three of them have not halved the interval.
-    """
-    a, f_a, b = 0.0, at_zero, first
-    f_b = f(b)
-    while f_b > rounding and b < SETTINGS.search_factor * first:
-        a, f_a, b = b, f_b, 2.0 * b
-        f_b = f(b)
-    width, secants = abs(b - a), 0
-    while abs(f_b) > rounding and abs(b - a) > _LEVEL_ROUNDING_SHARE * max(a, b) and f_a * f_b < 0.0:
-        c = b - f_b * (b - a) / (f_b - f_a)
-        if secants == 3 or not min(a, b) < c < max(a, b):
-            c, secants = 0.5 * (a + b), -1
-        f_c = f(c)
-        if (f_c > 0.0) == (f_b > 0.0):
-            share = 1.0 - f_c / f_b
-            f_a *= share if share > 0.0 else 0.5
-        else:
-            a, f_a = b, f_b
-        b, f_b, secants = c, f_c, secants + 1
-        if abs(b - a) <= 0.5 * width:
-            width, secants = abs(b - a), 0
 
 
 # --------------------------------------------------------------------------------------------------------------

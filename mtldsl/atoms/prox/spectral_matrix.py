@@ -181,17 +181,8 @@ def singular_values(W) -> np.ndarray:
 # Singular values without a whole decomposition: the largest one, and all of them less a threshold.
 
 
-@dataclass(frozen=True)
-class SpectralGramSettings:
-    """Limit of prox steps through the Gram matrix.
-
-    threshold_ratio : least ratio of threshold to largest singular value at which the Gram matrix stands in for the SVD
-    """
-
-    threshold_ratio: float = 1e-3
-
-
-SETTINGS = SpectralGramSettings()
+#: Least ratio of threshold to largest singular value at which the Gram matrix stands in for the SVD.
+THRESHOLD_RATIO = 1e-3
 
 
 def _gram(W):
@@ -222,7 +213,7 @@ def shrink_singular_values(W, threshold_from: Callable[[np.ndarray], float]) -> 
     values, vectors = eigh(_gram(W))
     singular = np.sqrt(np.maximum(values[::-1], 0.0))
     threshold = threshold_from(singular)
-    if threshold >= SETTINGS.threshold_ratio * singular[0]:
+    if threshold >= THRESHOLD_RATIO * singular[0]:
         rank = int(np.count_nonzero(singular > threshold))
         basis = vectors[:, ::-1][:, :rank]
         factors = 1.0 - threshold / singular[:rank]

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.atom import Separability, column_groups, in_parentheses
+from mtldsl.atoms.atom import Separability, column_groups
 from mtldsl.atoms.matrix_function import Regularizer, register
 from mtldsl.atoms.prox.shrinkage import half_squared_k_support, shares_of_norms, shrinkage
-from mtldsl.atoms.regularizers.norm_base import WeightedNorm
+from mtldsl.atoms.regularizers.group_norms import checked_family
+from mtldsl.atoms.regularizers.norm_base import WeightedNorm, checked_group_weights
 from mtldsl.errors import ModelError
-from mtldsl.utils.validation import as_list, as_whole, groups_of_labels, plain, quoted
+from mtldsl.utils.validation import as_list, as_whole, quoted
 
 __all__ = [
     "ColumnGroupNorm",
@@ -65,9 +65,6 @@ class ColumnGroups(Regularizer):
         """One number a group -> one a column."""
         return per_group if self.owner is None else np.asarray(per_group)[self.owner]
 
-    def latex(self, argument):
-        return super().latex(in_parentheses(argument))
-
 
 @register
 @dataclass(frozen=True, eq=False)
@@ -113,11 +110,12 @@ class ColumnGroupNorm(ColumnGroups, WeightedNorm):
     monotone: ClassVar[bool] = True
 
     def __post_init__(self):
-        WeightedNorm.__post_init__(self)
         object.__setattr__(self, "columns", checked_columns(self.columns, self.name))
-        groups = None if self.columns is None else len(self.columns)
-        if isinstance(self.weights, np.ndarray) and groups not in (None, self.weights.size):
-            raise ModelError(f"there are {self.weights.size} weights for {groups} groups", term=self.name)
+        if self.columns is None:
+            WeightedNorm.__post_init__(self)
+        else:
+            weights = checked_group_weights(self.weights, self.name, len(self.columns))
+            object.__setattr__(self, "weights", weights)
 
     @classmethod
     def examples(cls):
@@ -133,10 +131,6 @@ class ColumnGroupNorm(ColumnGroups, WeightedNorm):
             return f"there are {self.weights.size} weights for {shape[1]} columns"
         return ColumnGroups.check(self, shape)
 
-    def latex(self, argument):
-        formula = self.formula if self.weights is None else self.weighted_formula
-        return formula.replace("{}", in_parentheses(argument))
-
     @property
     def parts(self):
         return self.scales
@@ -144,17 +138,9 @@ class ColumnGroupNorm(ColumnGroups, WeightedNorm):
     def cell_norms(self, W):
         return self.norms(W)
 
-    def spread(self, per_cell, shape, elsewhere=0.0):
+    def spread(self, per_cell, shape):
         groups = shape[1] if self.columns is None else len(self.columns)
         return self.over_columns(np.broadcast_to(per_cell, groups))[None, :]
-
-    def prox(self, W, step):
-        norms = self.norms(W)
-        return W * self.over_columns(shrinkage(norms, self.thresholds(step)))
-
-    def dual_project(self, Z):
-        kept = self.spread(1.0 if self.weights is None else self.weights, Z.shape) > 0
-        return Z if kept.all() else np.where(kept, Z, 0.0)
 
 
 def checked_columns(columns, word: str) -> tuple[tuple[int, ...], ...] | None:
@@ -162,35 +148,14 @@ def checked_columns(columns, word: str) -> tuple[tuple[int, ...], ...] | None:
     if columns is None:
         return None
     listed = as_list(columns)
-    if listed is None:
-        raise ModelError(
-            f"{word}(..., columns={quoted(columns)}): columns is a list of lists of columns by position or name, or a dict of them, such as [[0, 1], [2, 3]]"
-        )
-    groups = []
-    for g, given in enumerate(listed):
-        group = as_list(given)
-        if not group:
-            raise ModelError(
-                f"group {g} is {quoted(plain(given))}",
-                term=word,
-                write_instead="write a list of column positions, such as [0, 1]" + groups_of_labels(listed),
-            )
-        for column in group:
-            if as_whole(column) is None or column < 0:
-                raise ModelError(
-                    f"group {g} holds {quoted(column)}; columns are counted by whole numbers from 0",
-                    term=word,
-                )
-        groups.append(tuple(int(column) for column in group))
-    every = sorted(column for group in groups for column in group)
-    if every != list(range(len(every))):
-        twice = next((c for c, after in pairwise(every) if c == after), None)
-        missing = next((c for c, there in enumerate(every) if c != there), None)
-        wrong = (
-            f"column {twice} is in two groups" if twice is not None else f"column {missing} is in no group"
-        )
-        raise ModelError(f"{wrong}; every column is in one group", term=word)
-    return tuple(groups)
+    if listed == []:  # of a graph of labels without edges
+        return ()
+    groups = checked_family(columns if listed is None else listed, word, "columns", disjoint=True)
+    held = set().union(*groups)
+    missing = next((column for column in range(max(held)) if column not in held), None)
+    if missing is not None:
+        raise ModelError(f"column {missing} is in no group; every column is in one group", term=word)
+    return groups
 
 
 # --------------------------------------------------------------------------------------------------------------

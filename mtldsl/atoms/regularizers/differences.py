@@ -9,8 +9,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.atom import ROUNDING_SHARE, in_parentheses
-from mtldsl.atoms.matrix_function import Regularizer, register
+from mtldsl.atoms.atom import ROUNDING_SHARE
+from mtldsl.atoms.matrix_function import register
+from mtldsl.atoms.regularizers.quadratic import QuadraticPenalty
 from mtldsl.errors import ModelError
 from mtldsl.utils.arrays import read_dense
 from mtldsl.utils.interrupts import eigh
@@ -20,24 +21,15 @@ from mtldsl.utils.validation import as_whole, shape_of
 __all__ = ["GraphLaplacian", "MeanRegularizer"]
 
 
-@dataclass(frozen=True)
-class DifferenceSettings:
-    """Limit of values by differences along edges.
-
-    task_edges : edges a task up to which a Laplacian's value is made of differences
-    """
-
-    task_edges: int = 8
-
-
-SETTINGS = DifferenceSettings()
+#: Edges a task up to which a Laplacian's value is made of differences.
+TASK_EDGES = 8
 
 
 #: A difference from a mean is off by this share of the numbers at most.
 _MEAN_ROUNDING_SHARE = 64 * float(np.finfo(float).eps)
 
 
-class _TaskQuadratic(Regularizer):
+class _TaskQuadratic(QuadraticPenalty):
     """1/2 tr(W L W^T): rows apart, entries of a row coupled by L."""
 
     separable: ClassVar[str] = "rows"
@@ -45,9 +37,6 @@ class _TaskQuadratic(Regularizer):
     def range_part(self, Z) -> np.ndarray:
         """The orthogonal projection of every row on the range of L."""
         raise NotImplementedError
-
-    def latex(self, argument):
-        return super().latex(in_parentheses(argument))
 
     def dual_gauge(self, Z):
         outside = Z - self.range_part(Z)
@@ -147,20 +136,12 @@ class GraphLaplacian(_TaskQuadratic):
     def strong_convexity(self) -> float:
         return float(self.eigenvalues[0]) if self._positive[0] else 0.0
 
-    @property
-    def absorbs(self) -> bool:
-        return self.strong_convexity > 0
-
-    @property
-    def finite_dual(self) -> bool:
-        return self.strong_convexity > 0
-
     @cached_property
     def _edges(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
         """(i, j, a_ij >= 0 of every edge i < j, the sums of L's rows); None where L is of no graph, or of one with many edges."""
         i, j = np.nonzero(np.triu(self.L, 1))
         weights = -self.L[i, j]
-        if i.size > SETTINGS.task_edges * len(self.L) or not (weights > 0).all():
+        if i.size > TASK_EDGES * len(self.L) or not (weights > 0).all():
             return None
         return i, j, weights, np.array([math.fsum(row) for row in self.L.tolist()])
 
@@ -230,7 +211,6 @@ class MeanRegularizer(_TaskQuadratic):
     meaning: ClassVar[str] = "squared distances of the columns from their mean"
     formula: ClassVar[str] = r"\tfrac12\sum_i\|{}_{\cdot i}-\overline{{}}\|_2^2"
     curvature: ClassVar[float] = 1.0
-    absorbs: ClassVar[bool] = False
 
     def lineality(self, n_columns):
         return np.full((n_columns, 1), n_columns**-0.5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
@@ -11,7 +12,7 @@ import numpy as np
 from mtldsl.atoms.atom import ENTRIES, MATRIX, ROWS, in_parentheses, row_groups
 from mtldsl.atoms.matrix_function import register
 from mtldsl.atoms.prox.shrinkage import shrinkage
-from mtldsl.atoms.regularizers.norm_base import Norm, WeightedNorm, checked_weights
+from mtldsl.atoms.regularizers.norm_base import Norm, WeightedNorm, checked_group_weights
 from mtldsl.errors import ModelError
 from mtldsl.utils.validation import as_list, as_whole, groups_of_labels, plain, quoted
 
@@ -20,6 +21,7 @@ __all__ = [
     "GroupNorm",
     "Groups",
     "TreeNorm",
+    "check_lines",
     "checked_family",
     "find_crossing_groups",
     "levels",
@@ -33,45 +35,61 @@ __all__ = [
 Groups = tuple[tuple[int, ...], ...]
 
 
-def checked_family(groups, word: str, parameter: str) -> Groups:
-    """Groups that may overlap, as tuples of positions; ModelError for what is not a list of lists of whole numbers from 0.
+def checked_family(groups, word: str, parameter: str, disjoint: bool = False) -> Groups:
+    """Groups, which may overlap unless `disjoint`, as tuples of positions; ModelError for what is not a list of lists of whole numbers from 0.
 
     >>> checked_family([[0, 1], [1, 2]], "tree_norm", "rows")
     ((0, 1), (1, 2))
     """
-    kind = "row" if parameter in ("rows", "groups") else "column"
+    kind, names = ("column", "tasks") if parameter == "columns" else ("row", "features")
+    such = "[[0, 1], [2, 3]]" if disjoint else "[[0, 1], [0, 1, 2]]"
     listed = as_list(groups)
     if listed is None:
-        names = "features" if kind == "row" else "tasks"
         raise ModelError(
-            f"{parameter} is a list of lists of {kind}s, such as [[0, 1], [0, 1, 2]], or of names of {names}",
+            f"{parameter} is a list of lists of {kind}s, such as {such}, or of names of {names}",
             term=f"{word}(..., {parameter}={quoted(groups)})",
         )
-    checked = []
+    checked, owner = [], {}
     for g, group in enumerate(listed):
         lines = as_list(group)
         if lines is None:
             raise ModelError(
                 f"{word}: group {g} is {quoted(plain(group))}",
-                write_instead="write a list per group, such as [[0, 1], [0, 1, 2]]"
-                + groups_of_labels(listed),
+                write_instead=f"write a list per group, such as {such}" + groups_of_labels(listed),
             )
         if not lines:
             raise ModelError(f"{word}: group {g} is empty")
         wholes: dict[int, None] = {}  # in their order, each once
         for line in lines:
             whole = as_whole(line)
-            if whole is None or whole < 0:
+            if whole is None:
                 raise ModelError(
                     f"{word}: group {g} holds {quoted(line)}; {kind}s are names, or whole numbers from 0"
+                )
+            if whole < 0:
+                raise ModelError(
+                    f"{word}: group {g} holds {kind} {whole}; {kind} indices are counted from 0 upwards"
                 )
             if whole in wholes:
                 raise ModelError(f"{word}: {kind} {whole} is twice in group {g}")
             wholes[whole] = None
+        for whole in wholes if disjoint else ():
+            if owner.setdefault(whole, g) != g:
+                raise ModelError(
+                    f"{word}: {kind} {whole} is in groups {owner[whole]} and {g}; the groups must be disjoint"
+                )
         checked.append(tuple(wholes))
     if not checked:
         raise ModelError(f"{word}: there are no groups")
     return tuple(checked)
+
+
+def check_lines(groups: Sequence[Sequence[int]], length: int, kind: str) -> str | None:
+    """The sentence for groups of rows or columns that an argument of this length has not."""
+    beyond = max(map(max, groups))
+    if beyond >= length:
+        return f"{kind} {beyond} is in a group, but the argument has {length} {kind}s (0 to {length - 1})"
+    return None
 
 
 def levels(groups: Groups) -> list[list[int]] | None:
@@ -207,12 +225,9 @@ class GroupNorm(WeightedNorm):
     order_preserving: ClassVar[bool] = True
 
     def __post_init__(self):
-        super().__post_init__()
-        object.__setattr__(self, "groups", _checked_groups(self.groups))
-        if isinstance(self.weights, np.ndarray) and self.weights.shape != (len(self.groups),):
-            raise ModelError(
-                f"group_norm: there are {self.weights.size} weights for {len(self.groups)} groups"
-            )
+        object.__setattr__(self, "groups", checked_family(self.groups, self.name, "groups", disjoint=True))
+        weights = checked_group_weights(self.weights, self.name, len(self.groups))
+        object.__setattr__(self, "weights", weights)
 
     @classmethod
     def examples(cls):
@@ -232,14 +247,7 @@ class GroupNorm(WeightedNorm):
         return self.parts
 
     def check(self, shape):
-        beyond = self.rows.max()
-        if beyond >= shape[0]:
-            return f"row {beyond} is in a group, but the argument has {shape[0]} rows (0 to {shape[0] - 1})"
-        return None
-
-    def latex(self, argument):
-        formula = self.formula if self.weights is None else self.weighted_formula
-        return formula.replace("{}", in_parentheses(argument))
+        return check_lines(self.groups, shape[0], "row")
 
     @cached_property
     def rows(self) -> np.ndarray:
@@ -344,45 +352,6 @@ class FrobeniusNorm(Norm):
         return W * (radius / np.linalg.norm(W))
 
 
-def _checked_groups(groups) -> tuple[tuple[int, ...], ...]:
-    listed = as_list(groups)
-    if listed is None:
-        raise ModelError(
-            "groups is a list of lists of rows, such as [[0, 1], [2, 3]], or of names of features",
-            term=f"group_norm(..., groups={quoted(groups)})",
-        )
-    checked, owner = [], {}
-    for g, group in enumerate(listed):
-        rows = as_list(group)
-        if rows is None:
-            raise ModelError(
-                f"group_norm: group {g} is {quoted(plain(group))}",
-                write_instead="write a list per group, such as [[0, 1], [2, 3]]" + groups_of_labels(listed),
-            )
-        if not rows:
-            raise ModelError(f"group_norm: group {g} is empty")
-        for row in rows:
-            if as_whole(row) is None:
-                raise ModelError(
-                    f"group_norm: group {g} holds {quoted(row)}; rows are names, or whole numbers from 0"
-                )
-            if row < 0:
-                raise ModelError(
-                    f"group_norm: group {g} holds row {row}; row indices are counted from 0 upwards"
-                )
-            if rows.count(row) > 1:
-                raise ModelError(f"group_norm: row {row} is twice in group {g}; the groups must be disjoint")
-            if row in owner:
-                raise ModelError(
-                    f"group_norm: row {row} is in groups {owner[row]} and {g}; the groups must be disjoint"
-                )
-            owner[row] = g
-        checked.append(tuple(int(row) for row in rows))
-    if not checked:
-        raise ModelError("group_norm: there are no groups")
-    return tuple(checked)
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The norm of a tree of groups: groups of rows, or of columns within every row, each inside another or apart from it.
 
@@ -447,11 +416,8 @@ class TreeNorm(Norm):
             )
         along = "columns" if self.rows is None else "rows"
         object.__setattr__(self, along, checked_family(getattr(self, along), self.name, along))
-        object.__setattr__(self, "weights", checked_weights(self.weights, self.name, 1))
-        if isinstance(self.weights, np.ndarray) and self.weights.shape != (len(self.groups),):
-            raise ModelError(
-                f"{self.name}: there are {self.weights.size} weights for {len(self.groups)} groups"
-            )
+        weights = checked_group_weights(self.weights, self.name, len(self.groups))
+        object.__setattr__(self, "weights", weights)
         crossed = find_crossing_groups(self.groups)
         if crossed:
             g, h = crossed
@@ -481,11 +447,7 @@ class TreeNorm(Norm):
         return 1 if self.rows is None else 0
 
     def check(self, shape):
-        beyond, kind = max(map(max, self.groups)), ("row", "column")[self.axis]
-        if beyond >= shape[self.axis]:
-            n = shape[self.axis]
-            return f"{kind} {beyond} is in a group, but the argument has {n} {kind}s (0 to {n - 1})"
-        return None
+        return check_lines(self.groups, shape[self.axis], ("row", "column")[self.axis])
 
     def latex(self, argument):
         W, a = in_parentheses(argument), "" if self.weights is None else "a_g "

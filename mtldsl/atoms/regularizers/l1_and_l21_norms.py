@@ -13,12 +13,9 @@ from mtldsl.atoms.atom import (
     ROUNDING_SHARE,
     ROWS,
     RowProfile,
-    checked_number,
-    in_parentheses,
     is_same_along_rows,
 )
 from mtldsl.atoms.matrix_function import register
-from mtldsl.atoms.prox.shrinkage import shrinkage
 from mtldsl.atoms.regularizers.norm_base import (
     Norm,
     WeightedNorm,
@@ -99,14 +96,8 @@ class L12Norm(WeightedNorm):
     def check(self, shape):
         return check_length(self.weights, shape[1], "columns (tasks)")
 
-    def spread(self, per_cell, shape):
-        return np.asarray(per_cell)
-
     def cell_norms(self, W):
         return np.sqrt(np.einsum("rc,rc->c", W, W))
-
-    def prox(self, W, step):
-        return W * shrinkage(self.cell_norms(W), self.thresholds(step))
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -171,9 +162,6 @@ class L1Norm(WeightedNorm):
 
     def cell_norms(self, W):
         return np.abs(W)
-
-    def spread(self, per_cell, shape):
-        return np.asarray(per_cell)
 
     def prox(self, W, step):
         threshold = self.thresholds(step)
@@ -269,9 +257,6 @@ class L21Norm(_RowNorm):
 
     def cell_norms(self, W):
         return np.sqrt(np.einsum("rc,rc->r", W, W))
-
-    def prox(self, W, step):
-        return W * shrinkage(self.cell_norms(W), self.thresholds(step))[:, None]
 
     @property
     def scales(self):
@@ -411,8 +396,7 @@ class SortedL1Norm(Norm):
                 write_instead="write one of the two",
             )
         if self.weights is None and self.q is not None:
-            q = checked_number(self.name, "q", self.q, lambda q: 0 < q < 1, "a number between 0 and 1")
-            object.__setattr__(self, "q", q)
+            self.keep_number("q", lambda q: 0 < q < 1, "a number between 0 and 1")
         a = checked_weights(self.weights, self.name, 1)
         object.__setattr__(self, "weights", a)
         if a is None:
@@ -515,9 +499,6 @@ class TotalVariation(Norm):
     separable: ClassVar[str] = "rows"
     absorbs: ClassVar[bool] = False
     ordinal: ClassVar[bool] = True
-
-    def latex(self, argument):
-        return super().latex(in_parentheses(argument))
 
     def lineality(self, n_columns):
         return np.full((n_columns, 1), n_columns**-0.5)

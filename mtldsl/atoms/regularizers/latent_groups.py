@@ -10,8 +10,8 @@ import numpy as np
 
 from mtldsl.atoms.atom import ROWS, in_parentheses
 from mtldsl.atoms.matrix_function import register
-from mtldsl.atoms.regularizers.group_norms import checked_family
-from mtldsl.atoms.regularizers.norm_base import Norm, checked_weights
+from mtldsl.atoms.regularizers.group_norms import check_lines, checked_family
+from mtldsl.atoms.regularizers.norm_base import Norm, checked_group_weights
 from mtldsl.errors import ModelError
 
 __all__ = ["LatentGroupNorm"]
@@ -89,11 +89,8 @@ class LatentGroupNorm(Norm):
 
     def __post_init__(self):
         object.__setattr__(self, "groups", checked_family(self.groups, self.name, "groups"))
-        object.__setattr__(self, "weights", checked_weights(self.weights, self.name, 1))
-        if isinstance(self.weights, np.ndarray) and self.weights.shape != (len(self.groups),):
-            raise ModelError(
-                f"{self.name}: there are {self.weights.size} weights for {len(self.groups)} groups"
-            )
+        weights = checked_group_weights(self.weights, self.name, len(self.groups))
+        object.__setattr__(self, "weights", weights)
         if np.any(self._costs == 0):
             raise ModelError(f"{self.name}: a weight is 0, and its group would make all its rows free")
 
@@ -107,14 +104,11 @@ class LatentGroupNorm(Norm):
         ]
 
     def check(self, shape):
-        held = {row for group in self.groups for row in group}
-        beyond = max(held)
-        if beyond >= shape[0]:
-            return f"row {beyond} is in a group, but the argument has {shape[0]} rows (0 to {shape[0] - 1})"
-        if len(held) < shape[0]:
-            row = min(set(range(shape[0])) - held)
+        wrong, free = check_lines(self.groups, shape[0], "row"), set(range(shape[0])).difference(*self.groups)
+        if wrong is None and free:
+            row = min(free)
             return f"row {row} is in no group, and could never be used; give it a group of its own, [{row}]"
-        return None
+        return wrong
 
     def latex(self, argument):
         a = "" if self.weights is None else "a_g "

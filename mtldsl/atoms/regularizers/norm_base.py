@@ -20,6 +20,7 @@ __all__ = [
     "WeightedNorm",
     "check_broadcast",
     "check_length",
+    "checked_group_weights",
     "checked_weights",
 ]
 
@@ -56,6 +57,14 @@ def checked_weights(weights, word: str, ndim: int) -> float | np.ndarray | None:
     if checked.ndim == 0:
         return float(checked)
     checked.flags.writeable = False
+    return checked
+
+
+def checked_group_weights(weights, word: str, n_groups: int) -> float | np.ndarray | None:
+    """The same of groups: a number, or one a group."""
+    checked = checked_weights(weights, word, 1)
+    if isinstance(checked, np.ndarray) and len(checked) != n_groups:
+        raise ModelError(f"{word}: there are {checked.size} weights for {n_groups} groups")
     return checked
 
 
@@ -120,9 +129,6 @@ class WeightedNorm(Norm):
     def cell_dual_norms(self, Z) -> np.ndarray:
         return self.cell_norms(Z)
 
-    def spread(self, per_cell, shape):
-        raise NotImplementedError
-
     def latex(self, argument: str) -> str:
         if self.weights is None:
             return super().latex(argument)
@@ -135,6 +141,10 @@ class WeightedNorm(Norm):
     def thresholds(self, step):
         """step * w_c: a number where all cells share it."""
         return step if self.weights is None else step * self.weights
+
+    def prox(self, W, step) -> np.ndarray:
+        """Block soft threshold, where N is the Euclidean length of a cell."""
+        return W * self.spread(shrinkage.shrinkage(self.cell_norms(W), self.thresholds(step)), W.shape)
 
     def value(self, W) -> float:
         norms = self.cell_norms(W)

@@ -19,9 +19,22 @@ from mtldsl.utils.memory import require_memory
 
 __all__ = [
     "KroneckerRidge",
+    "QuadraticPenalty",
     "Ridge",
     "checked_symmetric",
 ]
+
+
+class QuadraticPenalty(Regularizer):
+    """Base of quadratics: the conjugate is finite everywhere where there is strong convexity, else along no direction without weight."""
+
+    @property
+    def absorbs(self) -> bool:
+        return self.strong_convexity > 0
+
+    @property
+    def finite_dual(self) -> bool:
+        return self.strong_convexity > 0
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -80,7 +93,7 @@ def checked_symmetric(matrix, typed: str, *, positive: bool = False) -> Spectral
 
 @register
 @dataclass(frozen=True, eq=False)
-class KroneckerRidge(Regularizer):
+class KroneckerRidge(QuadraticPenalty):
     r"""Ridge between correlated features and tasks: 1/2 tr(A W B W^T), A (p, p) and B (q, q) given.
 
     1/2 vec(W)^T (B kron A) vec(W): minus the logarithm, up to a constant, of a matrix-normal density of W (p, q) whose
@@ -133,9 +146,6 @@ class KroneckerRidge(Regularizer):
         singular: Any = np.outer([1.0, -1.0, 0, 0], [1.0, -1.0, 0, 0])
         return [cls(A, B), cls(low_rank, B), cls(A, singular)]
 
-    def latex(self, argument):
-        return super().latex(in_parentheses(argument))
-
     def two_sided_quadratic(self):
         return self.rows, self.columns
 
@@ -155,14 +165,6 @@ class KroneckerRidge(Regularizer):
     @cached_property
     def curvature(self) -> float:
         return float(self.rows.eigenvalues()[-1] * self.columns.eigenvalues()[-1])
-
-    @property
-    def absorbs(self) -> bool:
-        return self.rows.is_positive and self.columns.is_positive
-
-    @property
-    def finite_dual(self) -> bool:
-        return self.absorbs
 
     def value(self, W):
         return 0.5 * float(np.vdot(W, self.gradient(W)))
@@ -215,7 +217,7 @@ def _pseudo_inverse(x):
 
 @register
 @dataclass(frozen=True, eq=False)
-class Ridge(Regularizer):
+class Ridge(QuadraticPenalty):
     r"""Ridge: 1/2 sum over entries of a_ij W_ij^2, which is 1/2 ||W||_F^2 without weights.
 
     Shrinks the entries of W (p, q), none to exactly zero, and makes any model strongly convex.
@@ -286,14 +288,6 @@ class Ridge(Regularizer):
     @cached_property
     def curvature(self) -> float:
         return 1.0 if self.weights is None else float(np.max(self.weights))
-
-    @property
-    def absorbs(self) -> bool:
-        return self.strong_convexity > 0
-
-    @property
-    def finite_dual(self) -> bool:
-        return self.strong_convexity > 0
 
     def value(self, W):
         squares = np.square(W)

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.atom import checked_number
 from mtldsl.atoms.matrix_function import Regularizer, Set, WithoutConjugate, register
 from mtldsl.atoms.prox.shrinkage import water_level
 from mtldsl.atoms.prox.spectral_matrix import (
@@ -84,16 +83,10 @@ class SquaredClusterNorm(Regularizer):
     finite_dual: ClassVar[bool] = True
 
     def __post_init__(self):
-        for key, fits, what in (
-            ("lower", lambda x: x >= 0, "a number >= 0"),
-            ("trace", lambda x: x > 0, "a number > 0"),
-        ):
-            object.__setattr__(self, key, checked_number(self.name, key, getattr(self, key), fits, what))
+        self.keep_number("lower", lambda x: x >= 0, "a number >= 0")
+        self.keep_number("trace", lambda x: x > 0, "a number > 0")
         if self.upper != np.inf:
-            upper = checked_number(
-                self.name, "upper", self.upper, lambda x: x > self.lower, "a number > lower, or inf"
-            )
-            object.__setattr__(self, "upper", upper)
+            self.keep_number("upper", lambda x: x > self.lower, "a number > lower, or inf")
 
     @classmethod
     def examples(cls):

@@ -259,7 +259,7 @@ def _survival_step(down, up, spare, m, kappa, u, r, q, tables, a, mass, b, level
     t, low, at_low, high, high_slope, first_slope, cuts = 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, STEP_CUTS
     while True:
         K = _tables_of(r, spare, tables, a, mass)
-        n_pools = thresholds(down, sums, a[:K], mass[: K + 1], u, 1.0, m, kappa, q, b, levels, pools)
+        n_pools = thresholds(down, sums, a[:K], mass[: K + 1], u, 1.0, m, kappa, b, levels, pools)
         _negatives(down, u, mass, n_pools, levels, pools, q, z)
         largest_tables(z, P, spare, m, kappa, heights, counts)
         gap, size = _gap(up, u, r, z, heights, K, tables, mass, v)
@@ -364,21 +364,13 @@ def fscore_steps(
         P, N = ends[i, 0] - up, ends[i, 1] - down
         spare = float(starts[i, 1] - starts[i, 0] - found[i, 2] - P)
         m = square * float(starts[i, 1] - starts[i, 0]) + float(found[i, 3])
-        falling, scores, q, r, wanted, ones = (
-            np.empty(N),
-            np.empty(P),
-            np.empty(N),
-            np.empty(P),
-            np.empty(P),
-            np.empty(P),
-        )
+        falling, q = np.empty(N), np.empty(N)
+        scores, r, wanted, ones = np.empty(P), np.empty(P), np.empty(P), np.empty(P)
         for j in range(N):
             falling[j] = -margins[down + j]
         for l in range(P):
             scores[l], ones[l] = margins[up + l], 1.0
             wanted[l] = flips[chosen[up + l]]
-        for j in range(N):
-            q[j] = flips[chosen[down + j]] if warm[i] != 0 else 0.0
         if warm[i] == 0:
             heights, counts = np.empty(P + 1), np.empty(P + 1, np.int64)
             for j in range(N):

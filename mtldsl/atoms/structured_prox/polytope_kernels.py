@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtldsl.atoms.inference.map_kernels import cost_of, loss_augmented_map, map_one
+from mtldsl.atoms.inference.map_kernels import cost_of, highest
 from mtldsl.atoms.inference.sum_kernels import choose, keep_gaps
 from mtldsl.utils.jit import compiled
 
@@ -299,15 +299,6 @@ def _shared(a, b):
     return count
 
 
-@compiled(inside=True, nogil=True, error_model="numpy")
-def _seek(eliminates, enumerates, left, plan, work, iwork, patterns, dear, i, tilt, label):
-    """The highest labelling along `left`, tilted by costs where there are some."""
-    if dear is None:
-        map_one(eliminates, enumerates, left, plan, work, iwork, label)
-    else:
-        loss_augmented_map(left, plan, work, dear[patterns[i]], tilt, label)
-
-
 @compiled(nogil=True)
 def project_each(
     points,
@@ -348,7 +339,7 @@ def project_each(
                 along += left[s] * found[i, s]
                 size += abs(left[s]) * abs(found[i, s])
             size += tilt * expected[i]
-            _seek(eliminates, enumerates, left, plan, work, iwork, patterns, dear, i, tilt, label)
+            highest(eliminates, enumerates, left, plan, work, iwork, patterns, dear, i, tilt, label)
             keep_gaps(truth[i], label)
             if count == slots:  # those without weight make room
                 kept = 1

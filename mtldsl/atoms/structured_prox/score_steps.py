@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from math import sqrt
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 __all__ = [
-    "BidiagonalSums",
     "ScoreStep",
     "ScoreSteps",
     "Tangent",
@@ -30,147 +28,21 @@ __all__ = [
 
 
 # --------------------------------------------------------------------------------------------------------------
-# Many groups that move the sums of pools beside their own samples: the factor of their Gram matrix in memory linear in the groups.
+# The identity less the derivative of a structured hinge's proximal step: a projection on a few sums of samples.
 
 
-@dataclass(frozen=True)
-class ScoreStepSettings:
-    """Limits of exact steps of the F-score.
+def reach_of(first: np.ndarray, shares: np.ndarray, n_pools: int) -> sparse.csr_array:
+    """(G, pools): group g moves the pool first[g] by shares[g, 0] and the next by shares[g, 1]; first -1: none.
 
-    dense_groups     : groups up to which the Gram matrix is an array
-    step_evaluations : evaluations of one step
-    step_rows        : longest step times samples: flips of a longer one, about its inverse, are near the 1e-13 that counts as equal
-    gap_tol          : gap, relative to its terms, up to which a step counts as exact
-    copied_entries   : of rows of dense inputs, up to which they are copied: sums are several times faster than sparse products
-    """
-
-    dense_groups: int = 512
-    step_evaluations: int = 400
-    step_rows: float = 1e12
-    gap_tol: float = 1e-10
-    copied_entries: int = 1 << 20
-
-
-SETTINGS = ScoreStepSettings()
-
-
-def reach_of(first: np.ndarray, shares: np.ndarray, n_pools: int) -> Any:
-    """(G, pools): group g moves the pool first[g] by shares[g, 0] and the next by shares[g, 1]; first -1: none. Sparse where it is large.
-
-    >>> reach_of(np.array([0, -1, 1]), np.array([[3.0, 1.0], [0.0, 0.0], [2.0, 0.0]]), 2)
+    >>> reach_of(np.array([0, -1, 1]), np.array([[3.0, 1.0], [0.0, 0.0], [2.0, 0.0]]), 2).toarray()
     array([[3., 1.],
            [0., 0.],
            [0., 2.]])
     """
     one = np.flatnonzero(first >= 0)
     two = one[shares[one, 1] > 0.0]
-    if max(len(first), n_pools) <= SETTINGS.dense_groups:
-        reach = np.zeros((len(first), n_pools))
-        reach[one, first[one]] = shares[one, 0]
-        reach[two, first[two] + 1] = shares[two, 1]
-        return reach
     at = np.append(one, two), np.append(first[one], first[two] + 1)
     return sparse.csr_array((np.append(shares[one, 0], shares[two, 1]), at), shape=(len(first), n_pools))
-
-
-class BidiagonalSums:
-    r"""L L^T = diag(sizes) + reach diag(1 / pools) reach^T, reach (G, P) in order: every group moves one pool, or two neighbours, none before
-    those of the group before.
-
-    That is the covariance of y_g = sum_p reach_gp x_p + noise of variance sizes_g, with x_p of variance 1 / pools_p by themselves: L^-1 y is
-    what each y_g has beside its prediction from those before, over its deviation, and Kalman's filter remembers two pools.
-
-    Source: Kailath, "An innovations approach to least-squares estimation", IEEE Trans. Automatic Control 13 (1968).
-    """
-
-    def __init__(self, sizes: np.ndarray, reach: Any, pools: np.ndarray):
-        self.sizes, self.pools = np.asarray(sizes, float), np.asarray(pools, float)
-        self.reach = sparse.csr_array(reach)
-        self.reach.sort_indices()
-
-    @cached_property
-    def _gains(self) -> list[tuple]:
-        """For every group (pools by which the filter moves on, its shares h of both, what they learn from it, 1 / deviation)."""
-        indptr, indices, data = (
-            part.tolist() for part in (self.reach.indptr, self.reach.indices, self.reach.data)
-        )
-        variances = np.append(1.0 / self.pools, 0.0).tolist()
-        gains, at = [], -2
-        a = b = c = 0.0  # covariance [[a, c], [c, b]] of the pools `at` and `at + 1`
-        for size, start, end in zip(self.sizes.tolist(), indptr[:-1], indptr[1:], strict=True):
-            if start == end:
-                gains.append((0, 0.0, 0.0, 0.0, 0.0, 1.0 / sqrt(size)))
-                continue
-            on = indices[start] - at
-            if on == 1:
-                a, b, c = b, variances[at + 2], 0.0
-            elif on:
-                a, b, c = variances[indices[start]], variances[indices[start] + 1], 0.0
-            at += on
-            h, k = data[start], data[start + 1] if end > start + 1 else 0.0
-            ph, pk = a * h + c * k, c * h + b * k
-            variance = size + h * ph + k * pk
-            u, v = ph / variance, pk / variance
-            # (I - g h^T) P (I - g h^T)^T + size g g^T, which stays positive
-            p, q, r, s = 1.0 - u * h, -u * k, -v * h, 1.0 - v * k
-            a, b, c = (
-                p * (p * a + q * c) + q * (p * c + q * b) + size * u * u,
-                r * (r * a + s * c) + s * (r * c + s * b) + size * v * v,
-                r * (p * a + q * c) + s * (p * c + q * b) + size * u * v,
-            )
-            gains.append((min(on, 2), h, k, u, v, 1.0 / sqrt(variance)))
-        return gains
-
-    def begin(self) -> None:
-        """The next rows are those of the first groups."""
-        self._one = self._two = None
-
-    def next(self, start: int, rows: np.ndarray) -> np.ndarray:
-        """L^-1 of the rows of the next groups, in their place."""
-        one, two = self._one, self._two
-        for row, (on, h, k, u, v, scale) in zip(rows, self._gains[start : start + len(rows)], strict=True):
-            if h or k:
-                if on == 1 and two is not None:
-                    one, two = two, None
-                elif on:
-                    one = two = None
-                if one is not None:
-                    row -= h * one
-                if k and two is not None:
-                    row -= k * two
-                one = u * row if one is None else np.add(one, u * row, out=one)
-                if v:
-                    two = v * row if two is None else np.add(two, v * row, out=two)
-            row *= scale
-        self._one, self._two = one, two
-        return rows
-
-    def innovations(self, rows: np.ndarray) -> np.ndarray:
-        """L^-1 rows, (G, d)."""
-        self.begin()
-        return self.next(0, np.array(rows, float))
-
-    @cached_property
-    def _woodbury(self) -> tuple[Any, np.ndarray]:
-        from scipy.linalg import cholesky_banded
-
-        over_size = sparse.csr_array(sparse.diags_array(1.0 / self.sizes) @ self.reach)
-        inner = sparse.csr_array(over_size.T @ self.reach)
-        bands = np.zeros((2, len(self.pools)))  # tridiagonal, since no group moves more than two
-        bands[1] = inner.diagonal() + self.pools
-        bands[0, 1:] = inner.diagonal(1)
-        return over_size, cholesky_banded(bands)
-
-    def solve(self, y: np.ndarray) -> np.ndarray:
-        """L^-T L^-1 y, (G,)."""
-        from scipy.linalg import cho_solve_banded
-
-        over_size, factor = self._woodbury
-        return y / self.sizes - over_size @ cho_solve_banded((factor, False), over_size.T @ y)
-
-
-# --------------------------------------------------------------------------------------------------------------
-# The identity less the derivative of a structured hinge's proximal step: a projection on a few sums of samples.
 
 
 class Tangent:
@@ -181,23 +53,28 @@ class Tangent:
     reach (G, pools)        : beside its own samples, group g moves the sum of a pool that is not pinned by so much; sparse where it is large
 
     It is Q Q^T with the orthonormal columns Q: unit vectors of the samples of pinned pools, those of other pools less their mean, and
-    L^{-1} V of the group vectors V with Gram matrix L L^T = diag(sizes) + reach diag(1 / pool sizes) reach^T.
+    L^{-1} V of the group vectors V with Gram matrix L L^T = diag(sizes) + R diag(1 / pool sizes) R^T, R the reach. For y = V x,
+    |L^{-1} y|^2 is the least sum_g (y - R v)_g^2 / size_g + sum_p size_p v_p^2 over v, at v = (U^T U)^{-1} R^T diag(1 / sizes) y, where
+    U^T U = diag(pool sizes) + R^T diag(1 / sizes) R is tridiagonal, as no group moves more than two neighbours.
     """
 
-    def __init__(self, groups, signs, sizes, pool=None, pinned=None, reach=None):
+    def __init__(self, groups, signs, sizes, pool=None, pinned=None, reach: Any = None):
         self.groups, self.signs, self.sizes = groups, signs, sizes
         self.pool: Any = pool
         self.pinned: Any = pinned
-        self.reach: Any = reach
+        self.moved = np.zeros(0, int) if reach is None else np.unique(reach.indices)
+        self.reach: Any = reach[:, self.moved] if self.moved.size else None
 
     @property
     def rank(self) -> int:
         """Rows of `half`, at least the rank."""
-        return len(self.sizes) + (0 if self.pool is None else len(self._alone))
+        return len(self.sizes) + len(self.moved) + len(self.alone)
 
     @cached_property
-    def _alone(self) -> np.ndarray:
-        """The samples in pools, but those that are one by themselves and may not move."""
+    def alone(self) -> np.ndarray:
+        """The samples that count as rows of their own: those in pools, but for one by itself that may not move."""
+        if self.pool is None:
+            return np.zeros(0, int)
         inside = self.pool >= 0
         moves = self.pinned | (self._pool_sizes > 1)
         inside[inside] = moves[self.pool[inside]]
@@ -223,84 +100,52 @@ class Tangent:
         return sparse.csr_matrix((self.signs[of], (self.groups[of], of)), shape=shape)
 
     @cached_property
-    def _factor(self) -> Any:
-        """L, the diagonal of it, or its inverse as recursion where it is large."""
-        if self.reach is None or not (self.reach.nnz if sparse.issparse(self.reach) else self.reach.any()):
-            return np.sqrt(self.sizes)
-        if sparse.issparse(self.reach):
-            return BidiagonalSums(self.sizes, self.reach, np.maximum(self._pool_sizes, 1))
-        gram = (self.reach / np.maximum(self._pool_sizes, 1)) @ self.reach.T
-        gram[np.diag_indices_from(gram)] += self.sizes
-        return np.linalg.cholesky(gram)
+    def _system(self) -> tuple[Any, np.ndarray]:
+        """(R^T diag(1 / sizes), U as `cholesky_banded` has it), of the pools that are `moved`."""
+        from scipy.linalg import cholesky_banded
+
+        over_sizes = self.reach.T.multiply(1.0 / self.sizes).tocsr()
+        inner, bands = over_sizes @ self.reach, np.zeros((2, len(self.moved)))
+        bands[1], bands[0, 1:] = inner.diagonal() + self._pool_sizes[self.moved], inner.diagonal(1)
+        return over_sizes, cholesky_banded(bands)
+
+    def _freed(self, grouped) -> tuple[np.ndarray, Any]:
+        """(y - R v, v) for y (G,) or (G, d); v is None where no group moves a pool."""
+        if self.reach is None:
+            return grouped, None
+        from scipy.linalg import cho_solve_banded
+
+        over_sizes, U = self._system
+        v = cho_solve_banded((U, False), over_sizes @ grouped)
+        return grouped - self.reach @ v, v
+
+    def _beside(self, grouped, means) -> np.ndarray:
+        """V x, from the sums of groups and the means of pools."""
+        return grouped if self.reach is None else grouped + self.reach @ means[self.moved]
 
     def half(self, X) -> np.ndarray:
         """Return A (rank, d) with A^T A = X^T (I - J) X, for X (n, d), dense or CSR."""
-        grouped = self._of_groups(X)
-        if self.pool is None:
-            return grouped / self._factor[:, None]
-        means = self._of_pools(X)
-        alone = _dense(X[self._alone]) - means[self.pool[self._alone]]
-        if len(self.sizes) == 0:
-            return alone
-        return np.vstack([alone, self._solved(grouped + self.reach @ means)])
-
-    def _of_groups(self, X) -> np.ndarray:
-        """Return the group vectors' products with X, (G, d)."""
-        if sparse.issparse(X) or X.size > SETTINGS.copied_entries:
-            return _dense(self._sums @ X)
-        rows, present, starts, signs = self._group_segments
-        return _segment_sums(X[rows] * signs, present, starts, len(self.sizes))
-
-    def _of_pools(self, X) -> np.ndarray:
-        """Return the means of X over the pools, (pools, d); 0 of those that are pinned."""
-        if sparse.issparse(X) or X.size > SETTINGS.copied_entries:
-            return _dense(self._means @ X)
-        rows, present, starts = self._pool_segments
-        sums = _segment_sums(X[rows], present, starts, len(self.pinned))
-        return sums / np.maximum(self._pool_sizes, 1)[:, None]
-
-    @cached_property
-    def _group_segments(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        rows, present, starts = _segments(self.groups, np.flatnonzero(self.groups >= 0))
-        return rows, present, starts, self.signs[rows, None]
-
-    @cached_property
-    def _pool_segments(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        of = np.flatnonzero(self.pool >= 0)
-        return _segments(self.pool, of[~self.pinned[self.pool[of]]])
-
-    def _solved(self, grouped):
-        """L^-1 grouped, (G, d)."""
-        if isinstance(self._factor, BidiagonalSums):
-            return self._factor.innovations(grouped)
-        if self._factor.ndim == 1:
-            return grouped / self._factor[:, None]
-        from scipy.linalg import solve_triangular
-
-        return solve_triangular(self._factor, grouped, lower=True, check_finite=False)
-
-    def _solved_twice(self, grouped):
-        """L^-T L^-1 grouped, (G,)."""
-        if isinstance(self._factor, BidiagonalSums):
-            return self._factor.solve(grouped)
-        if self._factor.ndim == 1:
-            return grouped / self._factor / self._factor
-        from scipy.linalg import cho_solve
-
-        return cho_solve((self._factor, True), grouped, check_finite=False)
+        grouped, parts = _dense(self._sums @ X), []
+        if self.pool is not None:
+            means = _dense(self._means @ X)
+            parts.append(_dense(X[self.alone]) - means[self.pool[self.alone]])
+            grouped = self._beside(grouped, means)
+        rest, v = self._freed(grouped)
+        parts.append(rest / np.sqrt(self.sizes)[:, None])
+        if v is not None:
+            parts.append(v * np.sqrt(self._pool_sizes[self.moved])[:, None])
+        return np.vstack(parts)
 
     def product(self, v) -> np.ndarray:
         """(I - J) v for v (n,)."""
-        moved, grouped, means = np.zeros(len(v)), self._sums @ v, None
+        moved, grouped = np.zeros(len(v)), self._sums @ v
         if self.pool is not None:
             means = self._means @ v
-            moved[self._alone] = v[self._alone] - means[self.pool[self._alone]]
-            if len(self.sizes) == 0:
-                return moved
-            grouped = grouped + self.reach @ means
-        t = self._solved_twice(grouped)
+            moved[self.alone] = v[self.alone] - means[self.pool[self.alone]]
+            grouped = self._beside(grouped, means)
+        t = self._freed(grouped)[0] / self.sizes
         moved += self._sums.T @ t
-        return moved if means is None else moved + self._means.T @ (self.reach.T @ t)
+        return moved if self.reach is None else moved + self._means[self.moved].T @ (self.reach.T @ t)
 
     def signed_rows(self, of: Callable[[Any], np.ndarray], step: int) -> Iterator[tuple[float, np.ndarray]]:
         """(sign, R), at most `step` rows at once: X^T (I - J) X = X_a^T X_a + the sum of all sign R^T R, a the samples `alone`.
@@ -312,60 +157,57 @@ class Tangent:
             pools = np.flatnonzero(roots)
             for some in _steps(len(pools), step):
                 yield -1.0, roots[pools[some], None] * of(self._means[pools[some]])
-        factor, tied = self._factor, None
-        if isinstance(factor, BidiagonalSums):
-            tied = factor
-            tied.begin()
-        elif factor.ndim == 2:  # small
-            step = max(len(self.sizes), 1)
+        if self.reach is not None:
+            yield from self._owed_rows(of, step)
         for some in _steps(len(self.sizes), step):
-            yield 1.0, self._solved_some(some, self._group_rows(some, of), tied)
+            rows = of(self._sums[some])
+            if self.reach is not None:
+                reach = sparse.csc_array(self.reach[some])
+                held = np.flatnonzero(np.diff(reach.indptr))
+                rows += reach[:, held] @ of(self._means[self.moved[held]])
+            yield 1.0, rows / np.sqrt(self.sizes[some, None])
 
-    def _group_rows(self, some: slice, of) -> np.ndarray:
-        """V X of some groups."""
-        rows = of(self._sums[some])
-        if self.pool is not None:
-            reach = sparse.csc_array(self.reach[some])
-            moved = np.flatnonzero(np.diff(reach.indptr))
-            if moved.size:
-                rows += reach[:, moved] @ of(self._means[moved])
-        return rows
-
-    def _solved_some(self, some: slice, rows: np.ndarray, tied: BidiagonalSums | None) -> np.ndarray:
-        if tied is not None:
-            return tied.next(some.start, rows)
-        if self._factor.ndim == 1:
-            return rows / self._factor[some, None]
-        return self._solved(rows)
-
-    @property
-    def alone(self) -> np.ndarray:
-        """The samples that count as rows of their own in `signed_rows`."""
-        return np.zeros(0, int) if self.pool is None else self._alone
+    def _owed_rows(self, of, step: int) -> Iterator[tuple[float, np.ndarray]]:
+        """-1 and U^{-T} R^T diag(1 / sizes) V X, forwards: what groups that move one pool have in common."""
+        (over_sizes, U), before = self._system, 0.0
+        owed = over_sizes @ self._sums + (over_sizes @ self.reach) @ self._means[self.moved]
+        owed = sparse.csr_matrix(owed)
+        for some in _steps(len(self.moved), step):
+            rows = of(owed[some])
+            for row, (beside, diagonal) in zip(rows, U.T[some], strict=True):
+                row -= beside * before
+                row /= diagonal
+                before = row
+            yield -1.0, rows
 
 
 def _steps(n: int, step: int) -> list[slice]:
     return [slice(first, min(first + step, n)) for first in range(0, n, step)]
 
 
-def _segments(labels: np.ndarray, of: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the samples `of` in the order of their labels, the labels that are there, and where each begins."""
-    rows = of[np.argsort(labels[of], kind="stable")]
-    ordered = labels[rows]
-    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
-    return rows, ordered[starts], starts
-
-
-def _segment_sums(rows: np.ndarray, present: np.ndarray, starts: np.ndarray, count: int) -> np.ndarray:
-    """Return the sums of the rows from each start to the next, (count, d), in the places `present`."""
-    sums = np.zeros((count, rows.shape[1]))
-    if len(starts):
-        sums[present] = np.add.reduceat(rows, starts, axis=0)
-    return sums
-
-
 def _dense(X) -> np.ndarray:
     return X.toarray() if sparse.issparse(X) else np.asarray(X)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The steps: of the AUC by level sets, of the F-score by tables.
+
+
+@dataclass(frozen=True)
+class ScoreStepSettings:
+    """Limits of exact steps of the F-score.
+
+    step_evaluations : evaluations of one step
+    step_rows        : longest step times samples: flips of a longer one, about its inverse, are near the 1e-13 that counts as equal
+    gap_tol          : gap, relative to its terms, up to which a step counts as exact
+    """
+
+    step_evaluations: int = 400
+    step_rows: float = 1e12
+    gap_tol: float = 1e-10
+
+
+SETTINGS = ScoreStepSettings()
 
 
 @dataclass(frozen=True, eq=False)
@@ -470,7 +312,7 @@ def fscore_steps(
         return [None] * k
     chosen, margins, ends = batch.sorted(metric, z)
     size = len(chosen) + 2 * k
-    tables, pools = np.empty(size, np.int64), np.empty((size, 6), np.int64)
+    tables, pools = np.empty(size, np.int64), np.empty((size, 5), np.int64)
     a, b, levels, mass = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     found, gaps = np.empty((k, 5), np.int64), np.empty(k)
     fscore_prox_kernels.fscore_steps(
@@ -527,9 +369,9 @@ def _tables(of_positives, of_negatives, square: float) -> tuple[np.ndarray, np.n
     kept = np.flatnonzero(np.diff(ends) > 0.0)
     mass = np.append(ends[kept], 1.0)
     a, b = (len(r) - kept).astype(float), np.empty(len(kept))
-    levels, pools = np.empty(len(kept)), np.empty((len(kept), 6), np.int64)
+    levels, pools = np.empty(len(kept)), np.empty((len(kept), 5), np.int64)
     sums = np.append(0.0, np.cumsum(q))
-    thresholds(q, sums, a, mass, 1.0, 0.0, square * len(r), 1.0 + square, q, b, levels, pools)
+    thresholds(q, sums, a, mass, 1.0, 0.0, square * len(r), 1.0 + square, b, levels, pools)
     return a, b, mass
 
 

@@ -329,7 +329,7 @@ def ascend(visits, rows, cliques, penalty, weights, mixtures, search, room, step
             leave_induced(table, sizes, starts, truth[i], scores)
         for s in range(sought.size):
             seen[s] = scores[sought[s]]
-        _, upper = highest(eliminates, enumerates, seen, plan, work, iwork, patterns, dear, i, label)
+        _, upper = highest(eliminates, enumerates, seen, plan, work, iwork, patterns, dear, i, 1.0, label)
         if has_gaps:
             keep_gaps(truth[i], label)
         count = counts[i]
