@@ -87,32 +87,34 @@ class GramModel:
 
     def minimize(self, precision: float) -> None:
         """Until a sweep brings precision^2 of what the first did."""
-        share = precision**2
         # where a sweep costs less than its call, many go at once
         at_once = max(SETTINGS.swept_entries / max(self.gram.size, 1), 4 * ROUND_SWEEPS)
-        first, moved = self.sweep(1 if self.in_blocks else int(min(at_once, SETTINGS.max_call_sweeps)), share)
-        if moved <= share * first:
-            return
-        support = None
+        at_once = 1 if self.in_blocks else int(min(at_once, SETTINGS.max_call_sweeps))
+        first, moved = self.sweep(at_once, precision**2)
+        enough = precision**2 * first
+        support = failed = None
         for _ in range(SETTINGS.max_rounds):
+            if moved <= enough:
+                return
             history = IterateHistory(self, ROUND_SWEEPS)
             history.add(self)
             for _ in range(ROUND_SWEEPS):
                 _, moved = self.sweep(1)
-                if moved <= share * first:
+                if moved <= enough:
                     return
                 history.add(self)
             extrapolate(self, history)
             before, support = support, self.W != 0
             settled = before is not None and np.array_equal(before, support)
+            if failed is not None and np.array_equal(failed, support):
+                continue
             # far from the solution's support a large system is not worth its price
-            p = float(np.count_nonzero(self.W.any(axis=0)))
-            cost = p**3 + 2.0 * p**3 * (
-                len(self.gram) if self.penalty.plain else len(self.W)
-            )  # about, in flops
+            p = float(np.count_nonzero(support.any(axis=0)))
+            systems = len(self.gram) if self.penalty.plain else len(self.W)
+            cost = p**3 + 2.0 * p**3 * systems  # about
             if (settled and not self.in_blocks) or cost <= 2.0 * ROUND_SWEEPS * self.sweep_cost:
                 self.flops += cost / MATRIX_SPEEDUP
-                newton_steps(self)
+                failed = None if newton_steps(self) else support
 
     def sweep(self, most: int, share: float = 0.0) -> tuple[float, float]:
         """(what the first, what the last of `most` or fewer sweeps brought)."""
@@ -161,24 +163,25 @@ class GramModel:
 # S = I - sum_i diag(u_i) A_i^{-1} diag(u_i).
 
 
-def newton_steps(model: GramModel) -> None:
-    """Take Newton's steps, each as far as the objective falls."""
+def newton_steps(model: GramModel) -> bool:
+    """Newton's steps, each as far as the objective falls; whether any was taken."""
     if model.penalty.l21.any():
-        _joint_step(model)
-        return
+        return _joint_step(model)
     # without an l21 norm the tasks are problems of their own: each goes on until its signs stay
-    tasks = np.arange(len(model.W))
+    tasks, taken = np.arange(len(model.W)), False
     for _ in range(SETTINGS.newton_steps):
         tasks = tasks[_steps_apart(model, tasks)]
+        taken |= tasks.size > 0
         if tasks.size == 0:
-            return
+            break
+    return taken
 
 
-def _joint_step(model: GramModel) -> None:
+def _joint_step(model: GramModel) -> bool:
     W, penalty = model.W, model.penalty
     rows = np.flatnonzero(W.any(axis=0))
     if rows.size == 0:
-        return
+        return False
     here = W[:, rows]
     inverse_norms = 1.0 / np.sqrt(np.einsum("ij,ij->j", here, here))
     per_row = penalty.l21[rows] * inverse_norms
@@ -199,10 +202,10 @@ def _joint_step(model: GramModel) -> None:
         reduced = np.eye(len(rows)) * (1.0 + SETTINGS.regularization_share) - coupling
         shared = np.linalg.solve(reduced, np.einsum("ij,ij->j", ties, first))
     except np.linalg.LinAlgError:
-        return
+        return False
     step = first + np.matmul(inverse, (ties * shared)[:, :, None])[:, :, 0]
     if not np.all(np.isfinite(step)):
-        return
+        return False
     keeps_sign = penalty.nonneg | (penalty.l1[:, rows] > 0)
     before = model.objective(W, model.carried)
     for fraction in SETTINGS.step_shares:
@@ -213,7 +216,8 @@ def _joint_step(model: GramModel) -> None:
         carried = model.gradient(trial)
         if model.objective(trial, carried) < before:
             model.W, model.carried = trial, carried
-            return
+            return True
+    return False
 
 
 def _steps_apart(model: GramModel, tasks) -> np.ndarray:

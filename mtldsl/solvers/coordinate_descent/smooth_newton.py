@@ -74,7 +74,15 @@ SETTINGS = SmoothNewtonSettings()
 
 
 def _minimize_model(
-    columns, penalty: RowPenalty, W, gradient, state, curvature, centred: bool, precision: float, goal: float
+    columns,
+    penalty: RowPenalty,
+    W,
+    gradient,
+    state,
+    curvature,
+    centred: bool,
+    precision: float,
+    goal: float,
 ):
     """((dW (m, p), db (m,), the flat change of the predictions), flops) from W (m, p), where the loss's gradient in W is this, and its slopes
     are the state's; the flops are those beside the matrices, where they are counted.
@@ -160,7 +168,7 @@ class WorkingNewton:
         self.damping, self.steps = SETTINGS.min_damping_share, 0
         self.last: Any = NO_STEP
         self.gave_up = False  # where a working set would be too large
-        self.may_give_up = loss.atom.quadratic is None  # to steps without one
+        self.is_quadratic = loss.atom.quadratic is not None  # then a model is the loss itself
         self.work = 0.0  # in flops
 
     def run(
@@ -190,7 +198,7 @@ class WorkingNewton:
                 self.target *= 0.3 if reached else 1.0
             rows, is_short = self._next_rows(columns.rows, state, excess)
             if rows is not None and (
-                self.gave_up or (self.may_give_up and self.design.would_copy_most_of_X(rows))
+                self.gave_up or (not self.is_quadratic and self.design.would_copy_most_of_X(rows))
             ):
                 self.gave_up = True
                 report(state, pull, self.steps)
@@ -285,7 +293,8 @@ class WorkingNewton:
             matrices = 0.0 if self.design.is_sparse else 2.0 * self.design.offsets[-1] * rows.size**2
             self.work += 10.0 * FLOPS_PER_CALL + matrices / MATRIX_SPEEDUP
             # the model is as far from the loss as the gap is large, and no more is asked than what is left to the target
-            precision = min(max(gap, 0.3 * self.target / gap, SETTINGS.end_tol), DESCENT.far_tol)
+            distance = 0.0 if self.is_quadratic else gap
+            precision = min(max(distance, 0.3 * self.target / gap, SETTINGS.end_tol), DESCENT.far_tol)
             curvature = self._curvature(state, columns, gap)
             change, flops = self._minimised(columns, penalty, own, gradient, state, curvature, precision)
             self.work += flops
@@ -299,7 +308,7 @@ class WorkingNewton:
     def _curvature(self, state: SmoothLossState, columns, gap: float):
         """Return that of the step before, and so its matrices, where as much progress again would do: they are most of a step's price."""
         known, held, before = self.last
-        if known is not columns or gap * gap > self.target * before:
+        if known is not columns or (not self.is_quadratic and gap * gap > self.target * before):
             # where every sample's loss is straight, as Huber's far out, the curvature that it may come to
             top = float(state.curvature.max(initial=0.0)) or self.loss.largest_curvature()
             held = np.maximum(state.curvature, self.damping * top)
@@ -408,16 +417,19 @@ class NewtonRun:
     def prefers_apart(self) -> bool:
         """Tell whether each task is to have a working set of its own; loops over tasks cost more than small tasks together."""
         m, d = self.W.shape
-        tasks = self.loss.tasks
-        are_cheap = not tasks.is_sparse and tasks.n_samples * d * d <= SETTINGS.max_together_flops
-        return m > 1 and d > SETTINGS.max_together_features and not are_cheap and not self.penalty.l21.any()
+        loss, tasks = self.loss, self.loss.tasks
+        if m == 1 or d <= SETTINGS.max_together_features or self.penalty.l21.any():
+            return False
+        if loss.atom.quadratic is not None and loss.is_shared_complete and loss.uniform_scale is not None:
+            return False  # one Gram matrix serves all tasks
+        return tasks.is_sparse or tasks.n_samples * d * d > SETTINGS.max_together_flops
 
     def together(self) -> tuple[Point, bool]:
         """(the last point, whether that is all: else steps without a working set go on)."""
         samples, last = SmoothLoss.of(self.loss), list[Point]()
         newton = self.newton(samples, self.design, self.penalty, self.centred, self.tol)
         support = np.flatnonzero(self.W.any(axis=0))
-        if self.start is not None and newton.may_give_up and self.design.would_copy_most_of_X(support):
+        if self.start is not None and not newton.is_quadratic and self.design.would_copy_most_of_X(support):
             return self.start, False
 
         def report(state: SmoothLossState, pull, steps: int) -> bool:

@@ -93,7 +93,7 @@ def descend_gram(gram, gradient, W, l1, l21, ridge, nonneg, share, most):
 
         1/2 sum_i w_i^T gram_i w_i - <cross, W> + sum_j sum_i l1[i, j] |W_ij| + l21[j] ||W[:, j]|| + ridge[j] / 2 ||W[:, j]||^2,
 
-    until what one brings is at most `share` of what the first did, or `most` rounds are done: (rounds, what the first and the last brought).
+    until one brings at most `share` of what the first did, or `most` are done: (rounds, what the first and the last brought).
 
     gram (m, p, p), or (1, p, p) for all tasks;  gradient (m, p), gram_i w_i - cross_i, is kept up to date, as is W (m, p)
     """
