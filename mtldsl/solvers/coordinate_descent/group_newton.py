@@ -201,9 +201,6 @@ class GroupNewton(WorkingNewton):
 
     penalty: Any
 
-    def _prepared(self, penalty):
-        return penalty, False
-
     def _used(self, W) -> np.ndarray:
         return (self.penalty.norms(W) > 0)[self.penalty.labels]
 

@@ -164,7 +164,8 @@ class WorkingNewton:
 
     def __init__(self, loss: SmoothLoss, design: Design, penalty: RowPenalty, centred: bool, tol: float):
         self.loss, self.design, self.centred, self.target = loss, design, centred, 0.8 * tol
-        self.penalty, self.apart = self._prepared(penalty)
+        # tasks that have nothing in common have step lengths of their own
+        self.penalty, self.apart = penalty, isinstance(penalty, RowPenalty) and not penalty.l21.any()
         self.damping, self.steps = SETTINGS.min_damping_share, 0
         self.last: Any = NO_STEP
         self.gave_up = False  # where a working set would be too large
@@ -250,10 +251,6 @@ class WorkingNewton:
         return float(gap) / max(abs(value + penalised), np.finfo(float).tiny), excess
 
     # ------------------------------------------------------------------------------------- of row penalties
-
-    def _prepared(self, penalty) -> tuple[RowPenalty, bool]:
-        """(the penalty as the loops take it; whether tasks have nothing in common, so that each has a step length of its own)."""
-        return replace(penalty, l1=np.ascontiguousarray(penalty.l1)), not penalty.l21.any()
 
     def _used(self, W) -> np.ndarray:
         return W.any(axis=0)
