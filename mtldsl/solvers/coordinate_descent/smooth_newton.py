@@ -22,7 +22,7 @@ from mtldsl.solvers.coordinate_descent.column_newton import (
 )
 from mtldsl.solvers.coordinate_descent.quadratic_model import SETTINGS as DESCENT
 from mtldsl.solvers.coordinate_descent.quadratic_model import GramModel
-from mtldsl.solvers.design.design import SmoothLoss
+from mtldsl.solvers.design.design import LossState, SmoothLoss
 from mtldsl.solvers.design.row_penalty import RowPenalty, function_duals
 from mtldsl.solvers.solver import FLOPS_PER_CALL, MATRIX_SPEEDUP, Point
 from mtldsl.utils.caching import cached_on_path, cached_property
@@ -146,17 +146,12 @@ class EliminatedIntercepts:
 NO_STEP = None, None, 0.0
 
 
-class SmoothLossState:
-    """W (m, d), b (m,), flat predictions z; the loss's values (m,), slopes u and curvatures there."""
+class SmoothLossState(LossState):
+    """W (m, d) and b (m,), and the loss there."""
 
     def __init__(self, loss: SmoothLoss, W, b, z):
-        self.loss, self.W, self.b = loss, W, b
-        self.move_to(z, loss.values(z))
-
-    def move_to(self, z, values) -> None:
-        self.z, self.values = z, values
-        self.u, self.curvature = self.loss.slope(z), self.loss.curvature(z)
-        self.sums = self.loss.sums(self.u)  # task by task
+        super().__init__(loss, z)
+        self.W, self.b = W, b
 
 
 class WorkingNewton:

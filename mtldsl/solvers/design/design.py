@@ -13,6 +13,7 @@ from mtldsl.normal_form.form import LossTerm, NormalForm, SingleBlock, single_bl
 __all__ = [
     "SETTINGS",
     "DesignSettings",
+    "LossState",
     "SmoothLoss",
     "one_smooth_loss",
 ]
@@ -122,3 +123,16 @@ class SmoothLoss:
 
     def _scale(self, a: int, b: int):
         return None if self.scale is None else self.scale[a:b]
+
+
+class LossState:
+    """The loss at flat predictions z: its values (m,), slopes u and curvatures there, and the sums of the slopes task by task."""
+
+    def __init__(self, loss: SmoothLoss, z):
+        self.loss = loss
+        self.move_to(z, loss.values(z))
+
+    def move_to(self, z, values) -> None:
+        self.z, self.values = z, values
+        self.u, self.curvature = self.loss.slope(z), self.loss.curvature(z)
+        self.sums = self.loss.sums(self.u)

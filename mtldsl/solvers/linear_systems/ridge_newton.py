@@ -16,7 +16,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from mtldsl.normal_form.form import NormalForm, single_block
 from mtldsl.solvers.coordinate_descent.column_newton import DenseColumns, Design, design_of
-from mtldsl.solvers.design.design import SmoothLoss, one_smooth_loss
+from mtldsl.solvers.design.design import LossState, SmoothLoss, one_smooth_loss
 from mtldsl.solvers.solver import Point, Watch
 from mtldsl.utils.caching import cached_on_path
 
@@ -174,16 +174,12 @@ def _solve(factor, r) -> np.ndarray:
     return dpotrs(factor, r, lower=True)[0]
 
 
-class RidgeState:
-    """V (m, d + 1), the last column being the intercepts (zero where there are none), flat predictions, and the loss there."""
+class RidgeState(LossState):
+    """V (m, d + 1), the last column being the intercepts (zero where there are none), and the loss there."""
 
     def __init__(self, loss: SmoothLoss, V, z):
-        self.loss, self.V = loss, V
-        self.move_to(z, loss.values(z))
-
-    def move_to(self, z, values) -> None:
-        self.z, self.values = z, values
-        self.u, self.curvature = self.loss.slope(z), self.loss.curvature(z)
+        super().__init__(loss, z)
+        self.V = V
 
 
 class RidgeNewton:
@@ -224,7 +220,7 @@ class RidgeNewton:
 
     def _balanced_gap(self, state: RidgeState) -> float:
         """With the slopes balanced, as intercepts ask of a dual point: exact but for third orders, at the price of a product."""
-        sums, totals = self.loss.sums(state.u), self.loss.sums(state.curvature)
+        sums, totals = state.sums, self.loss.sums(state.curvature)
         slope = self.inputs.pull(self.loss.balanced(state.u, state.curvature)) + self.ridge * state.V
         held = self.ridge > 0
         paid = np.divide(sums**2, totals, out=np.zeros_like(sums), where=totals > 0)
