@@ -90,7 +90,7 @@ class GramModel:
         # where a sweep costs less than its call, many go at once
         at_once = max(SETTINGS.swept_entries / max(self.gram.size, 1), 4 * ROUND_SWEEPS)
         at_once = 1 if self.in_blocks else int(min(at_once, SETTINGS.max_call_sweeps))
-        first, moved = self.sweep(at_once, precision**2)
+        first, moved = self.sweeps(at_once, share=precision**2)
         enough = precision**2 * first
         support = failed = None
         for _ in range(SETTINGS.max_rounds):
@@ -98,11 +98,9 @@ class GramModel:
                 return
             history = IterateHistory(self, ROUND_SWEEPS)
             history.add(self)
-            for _ in range(ROUND_SWEEPS):
-                _, moved = self.sweep(1)
-                if moved <= enough:
-                    return
-                history.add(self)
+            _, moved = self.sweeps(ROUND_SWEEPS, enough=enough, history=history)
+            if moved <= enough:
+                return
             extrapolate(self, history)
             before, support = support, self.W != 0
             settled = before is not None and np.array_equal(before, support)
@@ -116,42 +114,46 @@ class GramModel:
                 self.flops += cost / MATRIX_SPEEDUP
                 failed = None if newton_steps(self) else support
 
-    def sweep(self, most: int, share: float = 0.0) -> tuple[float, float]:
+    def sweeps(
+        self, most: int, share: float = 0.0, enough: float = 0.0, history: IterateHistory | None = None
+    ) -> tuple[float, float]:
         """(what the first, what the last of `most` or fewer sweeps brought)."""
         from mtldsl.solvers.coordinate_descent.sweep_kernels import descend_gram
 
+        p, last = self.penalty, 0.0
         if self.in_blocks:
-            return self._sweep_blocks()
-        p = self.penalty
-        rest = p.l1, p.l21, p.ridge, p.nonneg, share, most
-        rounds, first, last = descend_gram(self.gram, self.carried, self.W, *rest)
+            for _ in range(most):
+                last = self._sweep_blocks()
+                if history is not None:
+                    history.add(self)
+                if last <= enough:
+                    break
+            return last, last
+        nothing = np.empty((0, self.W.size))
+        past = (nothing, nothing) if history is None else (history.W[1:], history.carried[1:])
+        rounds, first, last = descend_gram(
+            self.gram, self.carried, self.W, p.l1, p.l21, p.ridge, p.nonneg, share, enough, most, *past
+        )
         self.flops += rounds * self.sweep_cost
         return first, last
 
-    def _sweep_blocks(self) -> tuple[float, float]:
-        """Sweeps within blocks of rows, each passed on to the others by a matrix product."""
+    def _sweep_blocks(self) -> float:
+        """What a sweep within blocks of rows brings, each passed on to the others by a matrix product."""
         from mtldsl.solvers.coordinate_descent.sweep_kernels import descend_gram
 
-        p, total = self.penalty, 0.0
+        p, total, nothing = self.penalty, 0.0, np.empty((0, 0))
         for start in range(0, self.W.shape[1], SETTINGS.block_rows):
             block = slice(start, start + SETTINGS.block_rows)
-            gram, W, gradient, l1 = (
-                np.array(whole, order="C")
-                for whole in (
-                    self.gram[:, block, block],
-                    self.W[:, block],
-                    self.carried[:, block],
-                    p.l1[:, block],
-                )
-            )
-            rest = l1, p.l21[block], p.ridge[block], p.nonneg, 0.0, SETTINGS.block_sweeps
-            _, moved, _ = descend_gram(gram, gradient, W, *rest)
+            whole = self.gram[:, block, block], self.carried[:, block], self.W[:, block], p.l1[:, block]
+            gram, gradient, W, l1 = (np.array(part, order="C") for part in whole)
+            rest = p.l21[block], p.ridge[block], p.nonneg, 0.0, 0.0, SETTINGS.block_sweeps, nothing, nothing
+            _, moved, _ = descend_gram(gram, gradient, W, l1, *rest)
             total += moved
             if moved > 0.0:
                 self.carried += (W - self.W[:, block]) @ self.gram[0, block]
                 self.W[:, block] = W
         self.flops += self.sweep_cost
-        return total, total
+        return total
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -88,14 +88,15 @@ def _step_of_row(W, j, pull, curvature, l21, step):
 
 
 @compiled(fastmath={"contract"})
-def descend_gram(gram, gradient, W, l1, l21, ridge, nonneg, share, most):
+def descend_gram(gram, gradient, W, l1, l21, ridge, nonneg, share, enough, most, past_W, past_gradients):
     """Rounds over all rows j of minimising exactly over W[:, j]
 
         1/2 sum_i w_i^T gram_i w_i - <cross, W> + sum_j sum_i l1[i, j] |W_ij| + l21[j] ||W[:, j]|| + ridge[j] / 2 ||W[:, j]||^2,
 
-    until one brings at most `share` of what the first did, or `most` are done: (rounds, what the first and the last brought).
+    until one brings at most `share` of what the first did, or `enough`, or `most` are done: (rounds, what the first and the last brought).
 
     gram (m, p, p), or (1, p, p) for all tasks;  gradient (m, p), gram_i w_i - cross_i, is kept up to date, as is W (m, p)
+    past_W, past_gradients (., m p) : rows for what the first rounds make of W and the gradient, perhaps none
     """
     m, p = W.shape
     pull, own, step = np.empty(m), np.empty(m), np.empty(m)
@@ -116,8 +117,10 @@ def descend_gram(gram, gradient, W, l1, l21, ridge, nonneg, share, most):
                     for k in range(p):
                         gradient[i, k] += step[i] * gram[place, j, k]
         first = moved if done == 0 else first
+        if done < len(past_W):
+            past_W[done], past_gradients[done] = W.ravel(), gradient.ravel()
         done += 1
-        if moved <= share * first:
+        if moved <= max(share * first, enough):
             break
     return done, first, moved
 
