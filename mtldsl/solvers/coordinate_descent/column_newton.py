@@ -26,7 +26,6 @@ __all__ = [
     "TaskModel",
     "TasksDesign",
     "design_of",
-    "design_of_task",
 ]
 
 
@@ -76,7 +75,7 @@ class ColumnsOfTask:
         return (self.transposed if self.holds_all else self.transposed[self.rows]).T @ W[0]
 
     def pull(self, u) -> np.ndarray:
-        from mtldsl.solvers.coordinate_descent.extrapolated_sweep_kernels import pull_of_columns
+        from mtldsl.solvers.coordinate_descent.sweep_kernels import pull_of_columns
 
         if self.holds_all:
             return (self.transposed @ u)[None]
@@ -86,7 +85,7 @@ class ColumnsOfTask:
 
     def weighed(self, D) -> tuple[np.ndarray, np.ndarray]:
         """(X^T D, the diagonal of X^T diag(D) X)."""
-        from mtldsl.solvers.coordinate_descent.extrapolated_sweep_kernels import weigh_columns
+        from mtldsl.solvers.coordinate_descent.sweep_kernels import weigh_columns
 
         border, diagonal = np.empty(len(self.rows)), np.empty(len(self.rows))
         weigh_columns(*self.arrays, D, border, diagonal)
@@ -103,24 +102,21 @@ class TaskModel:
     """W (1, p) and, as `carried`, V = D times the step of the predictions without the intercept's."""
 
     def __init__(
-        self, columns: ColumnsOfTask, penalty: RowPenalty, W, gradient, D, total: float, slopes: float
+        self, columns: ColumnsOfTask, penalty: RowPenalty, W, gradient, D, centred: bool, slopes: float
     ):
-        """total, slopes : sums of D and of the loss's slopes, beside an intercept; total = 0 where there is none."""
+        """slopes : the sum of the loss's, beside an intercept."""
         self.columns, self.penalty, self.D = columns, penalty, D
         self.start, self.W, self.carried = W, W.copy(), np.zeros(len(D))
-        self.gradient, self.total, self.slopes = gradient[0], total, slopes
+        self.gradient, self.total, self.slopes = gradient[0], float(D.sum()) if centred else 1.0, slopes
         self.border, diagonal = columns.weighed(D)
-        if total > 0.0:
-            self.curvature = diagonal - self.border**2 / total
-            self.curvature[self.curvature <= DESCENT.min_curvature_share * diagonal] = 0.0
-        else:
-            self.total, self.curvature = 1.0, diagonal
-            self.border[:] = 0.0
+        self.border *= centred
+        self.curvature = diagonal - self.border**2 / self.total
+        self.curvature[self.curvature <= DESCENT.min_curvature_share * diagonal] = 0.0
         self.level = penalty.l1[0] + penalty.l21
         self.sums = np.array([slopes])
 
     def rounds(self, share: float, first: float, goal: float, most: int, sweeps: int) -> tuple[float, bool]:
-        from mtldsl.solvers.coordinate_descent.extrapolated_sweep_kernels import descend_columns
+        from mtldsl.solvers.coordinate_descent.sweep_kernels import descend_columns
 
         p: Any = self.penalty
         return descend_columns(
@@ -209,12 +205,15 @@ class DenseColumns:
         return out
 
     def gram(self, weights) -> np.ndarray:
-        """(m, p, p): X_i^T diag(weights_i) X_i."""
+        """(m, p, p): X_i^T diag(weights_i) X_i; (1, p, p) where they are one."""
         p = len(self.rows)
-        if self.is_shared and self.n_tasks > 1:
-            table = weights.reshape(self.n_tasks, -1)
-            if np.all(table == table[:, :1]):  # at constant predictions
-                return table[:, :1, None] * (self.columns[0] @ self.columns[0].T)
+        if self.is_shared:
+            first = weights[self.offsets[:-1]]
+            if np.all(
+                weights.reshape(self.n_tasks, -1) == first[:, None]
+            ):  # of squares, or at constant predictions
+                first = first[:1] if np.all(first == first[0]) else first
+                return first[:, None, None] * inner_product(self.columns[0], self.columns[0].T)
         gram = np.empty((self.n_tasks, p, p))
         roots = np.sqrt(weights)
 
@@ -241,6 +240,7 @@ class SparseColumns:
     def __init__(self, rows, transposed, n_tasks: int, is_shared: bool, offsets):
         self.rows, self.n_tasks, self.is_shared, self.offsets = rows, n_tasks, is_shared, offsets
         self.transposed = transposed  # (p, n) CSR, or all features of one X
+        self.held: Any = None  # what the last step made of its curvature
         self.task_of: Any = None if is_shared else np.repeat(np.arange(n_tasks), np.diff(offsets))
 
     @property
@@ -374,10 +374,6 @@ def design_of(loss: LossTerm) -> Design:
     if not loss.is_shared_complete:
         return TasksDesign(tasks)
     return SharedDesign(tasks.X, tasks.n_tasks, tasks.by_features if tasks.is_sparse else None)
-
-
-def design_of_task(X, transposed=None) -> SharedDesign:
-    return SharedDesign(X, 1, transposed)
 
 
 # --------------------------------------------------------------------------------------------------------------

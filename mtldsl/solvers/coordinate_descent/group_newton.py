@@ -1,4 +1,4 @@
-"""Smooth losses of one task under a sum of norms of groups of features, perhaps with a ridge: Newton steps on groups that matter.
+"""Smooth losses under a sum of norms of groups of features, perhaps with a ridge: Newton steps on groups that matter.
 
 Within a group the model is turned into the coordinates in which its own Hessian is diagonal, which its norm does not see: an exact step on
 the group is then one root in one unknown.
@@ -12,11 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from mtldsl.normal_form.form import NormalForm, single_block
-from mtldsl.solvers.coordinate_descent.column_newton import design_of
-from mtldsl.solvers.coordinate_descent.group_descent import SETTINGS
-from mtldsl.solvers.coordinate_descent.smooth_newton import SmoothLossState, WorkingNewton
-from mtldsl.solvers.design.design import SmoothLoss, one_smooth_loss
+from mtldsl.normal_form.form import NormalForm
+from mtldsl.solvers.coordinate_descent.smooth_newton import (
+    EliminatedIntercepts,
+    NewtonRun,
+    SmoothLossState,
+    WorkingNewton,
+)
+from mtldsl.solvers.design.design import one_smooth_loss
 from mtldsl.solvers.numerics.anderson import ROUND_SWEEPS, IterateHistory, extrapolate
 from mtldsl.solvers.solver import Point, Watch
 
@@ -28,17 +31,40 @@ __all__ = [
 ]
 
 
-def unsupported_reason(form: NormalForm) -> str | None:
-    """None for one smooth loss of one task with dense inputs, a sum over samples, under one norm of groups and ridges; else a sentence."""
-    facts = one_smooth_loss(form)
+@dataclass(frozen=True)
+class GroupSettings:
+    """Constants of descent on groups of features.
+
+    max_group_features   : of a group, whose eigenvectors are found
+    max_rounds           : of sweeps and an extrapolation, of one model
+    max_hessian_features : of all groups in a working set, of which a Hessian is made
+    """
+
+    max_group_features: int = 300
+    max_rounds: int = 40
+    max_hessian_features: int = 4000
+
+
+SETTINGS = GroupSettings()
+
+
+def unsupported_reason(form: NormalForm, quadratic: bool = False) -> str | None:
+    """None for one smooth loss with dense inputs, a sum over samples, under one norm of groups and ridges; else a sentence.
+
+    One Hessian has to serve all tasks: there is one task, or the loss is `quadratic`, its samples weigh the same, and X is shared.
+    """
+    facts = one_smooth_loss(form, quadratic)
     if isinstance(facts, str):
         return facts
-    if facts.shape[1] != 1 or facts.loss.tasks.is_sparse:
-        return "groups of several tasks' features, or of sparse ones, are left to other solvers."
+    loss, m = facts.loss, facts.shape[1]
+    if loss.tasks.is_sparse:
+        return "groups of sparse features are left to other solvers."
+    if m > 1 and not (quadratic and loss.is_shared_complete and loss.uniform_scale is not None):
+        return f"{loss.typed} is not a sum of squares over one X, equally weighted, nor of one task."
     found = [f.atom.row_groups(facts.shape) for f in form.functions]
     grouped = [groups for groups in found if groups is not None]
     if len(grouped) != 1:
-        return "Newton steps take one norm of groups of rows."
+        return "coordinate descent takes one norm of groups of rows."
     for f, groups in zip(form.functions, found, strict=True):
         if groups is None and (
             f.is_constraint or f.atom.entry_quadratic is None or np.ndim(f.atom.entry_quadratic)
@@ -54,7 +80,7 @@ def unsupported_reason(form: NormalForm) -> str | None:
 
 @dataclass(frozen=True)
 class GroupPenalty:
-    """sum_g thresholds_g ||W_g|| + ridge / 2 ||W||^2 of W (1, d); labels (d,): the group of every feature."""
+    """sum_g thresholds_g ||W_g|| + ridge / 2 ||W||^2 of W (m, d); labels (d,): the group of every feature."""
 
     labels: np.ndarray
     thresholds: np.ndarray
@@ -77,7 +103,7 @@ class GroupPenalty:
         return GroupPenalty(labels, self.thresholds[groups], self.ridge)
 
     def norms(self, W) -> np.ndarray:
-        return np.sqrt(np.bincount(self.labels, np.square(W[0]), minlength=len(self.thresholds)))
+        return np.sqrt(np.bincount(self.labels, np.einsum("ij,ij->j", W, W), minlength=len(self.thresholds)))
 
     def value(self, W) -> float:
         return float(self.thresholds @ self.norms(W)) + 0.5 * self.ridge * float(np.vdot(W, W))
@@ -96,12 +122,13 @@ class GroupPenalty:
         return [np.stack([members[g] for g in np.flatnonzero(sizes == s)]) for s in np.unique(sizes)]
 
 
-class GroupModel:
-    """1/2 <W, W H> - <cross, W> + penalty in the groups' own coordinates, groups one after the other; `carried` is the gradient."""
+class _TurnedGram:
+    """The one Gram matrix (p, p) of a working set in its groups' own coordinates, groups one after the other, and the way there."""
 
-    def __init__(self, H, gradient, penalty: GroupPenalty, W):
-        """H is overwritten."""
-        self.penalty, self.slabs = penalty, []
+    def __init__(self, held: EliminatedIntercepts, penalty: GroupPenalty):
+        """held.gram is overwritten."""
+        self.curvature, self.totals, self.border, H = held.curvature, held.totals, held.border, held.gram[0]
+        self.slabs: list[tuple[slice, Any]] = []
         self.order = np.concatenate([rows.ravel() for rows in penalty.by_size])
         if np.any(self.order[1:] < self.order[:-1]):
             H = H[np.ix_(self.order, self.order)]
@@ -118,50 +145,50 @@ class GroupModel:
         self._turn_rows(self.gram)
         self.starts = np.concatenate(starts)
         self.thresholds = penalty.thresholds[penalty.labels[self.order[self.starts[:-1]]]]
-        self.diagonal = self.gram.diagonal() + penalty.ridge
-        self.W, self.carried = self._turned(W), self._turned(gradient)
-        self.cross = self.W @ self.gram - self.carried
 
     def _turn_rows(self, H) -> None:
         for slab, Q in self.slabs:
             rows = H[slab]
             rows[:] = (Q.transpose(0, 2, 1) @ rows.reshape(*Q.shape[:2], -1)).reshape(rows.shape)
 
-    def _turned(self, V) -> np.ndarray:
-        own = V[0][self.order]
-        parts = [(own[slab].reshape(len(Q), 1, -1) @ Q).ravel() for slab, Q in self.slabs]
-        return np.concatenate(parts)[None]
+    def turned(self, V) -> np.ndarray:
+        """V (m, p) in the groups' coordinates."""
+        own = V.T[self.order]
+        self._turn_rows(own)
+        return np.ascontiguousarray(own.T)
 
-    @property
-    def weights(self) -> np.ndarray:
-        """(1, p) in the features' coordinates."""
-        W = np.empty(self.W.shape)
+    def turned_back(self, V) -> np.ndarray:
+        own, W = V.T, np.empty(V.shape)
         for slab, Q in self.slabs:
-            own = self.W[0, slab].reshape(len(Q), -1, 1)
-            W[0, self.order[slab]] = (Q @ own).ravel()
+            W[:, self.order[slab]] = (Q @ own[slab].reshape(*Q.shape[:2], -1)).reshape(-1, len(V)).T
         return W
 
+
+class GroupModel:
+    """1/2 <W, W gram> - <cross, W> + penalty in the groups' own coordinates; `carried` is the gradient of the quadratic."""
+
+    def __init__(self, made: _TurnedGram, gradient, ridge: float, W):
+        self.made, self.ridge = made, ridge
+        self.W, self.carried = made.turned(W), made.turned(gradient)
+        self.cross = self.W @ made.gram - self.carried
+
     def objective(self, W, carried) -> float:
-        norms = np.sqrt(np.add.reduceat(np.square(W[0]), self.starts[:-1]))
-        smooth = 0.5 * float(np.vdot(W, carried - self.cross + self.penalty.ridge * W))
-        return smooth + float(self.thresholds @ norms)
+        norms = np.sqrt(np.add.reduceat(np.einsum("ij,ij->j", W, W), self.made.starts[:-1]))
+        smooth = 0.5 * float(np.vdot(W, carried - self.cross + self.ridge * W))
+        return smooth + float(self.made.thresholds @ norms)
 
-    def sweep(self) -> float:
-        """The sum of curvature * step^2."""
-        from mtldsl.solvers.coordinate_descent.extrapolated_sweep_kernels import sweep_groups
-
-        before = self.W.copy()
-        sweep_groups(self.gram, self.carried, self.W, self.starts, self.thresholds, self.penalty.ridge)
-        return float(self.diagonal @ np.square(self.W - before)[0])
-
-    def descend(self, precision: float) -> None:
+    def minimize(self, precision: float) -> None:
         """Until a sweep brings precision^2 of what the first did."""
-        first = None
+        from mtldsl.solvers.coordinate_descent.sweep_kernels import sweep_groups
+
+        made, first = self.made, None
         for _ in range(SETTINGS.max_rounds):
             history = IterateHistory(self, ROUND_SWEEPS)
             history.add(self)
             for _ in range(ROUND_SWEEPS):
-                moved = self.sweep()
+                moved = sweep_groups(
+                    made.gram, self.carried, self.W, made.starts, made.thresholds, self.ridge
+                )
                 first = moved if first is None else first
                 if moved <= precision**2 * first:
                     return
@@ -173,12 +200,6 @@ class GroupNewton(WorkingNewton):
     """Working sets are unions of groups."""
 
     penalty: Any
-
-    def _prepared(self, penalty):
-        return penalty, False
-
-    def _holds(self, columns) -> bool:
-        return False  # its model turns the matrix into coordinates of its own
 
     def _used(self, W) -> np.ndarray:
         return (self.penalty.norms(W) > 0)[self.penalty.labels]
@@ -212,52 +233,47 @@ class GroupNewton(WorkingNewton):
     def _minimised(
         self, columns, penalty: GroupPenalty, own, gradient, state: SmoothLossState, curvature, precision
     ):
-        H, s = columns.gram(curvature)[0], 0.0
-        total, border = 1.0, np.zeros(H.shape[0])
-        if self.centred:
-            total, border, s = float(curvature.sum()), columns.pull(curvature)[0], float(state.sums[0])
-            H -= np.outer(border, border / total)
-        model = GroupModel(H, gradient - border * (s / total), penalty, own)
-        model.descend(precision)
-        dW = model.weights - own
-        db = -(s + border @ dW[0]) / total
-        return (dW, np.array([db]), columns.forward(dW) + db), 2.0 * H.size
+        made: Any = columns.held
+        if made is None or made.curvature is not curvature:
+            made = columns.held = None  # before there is another
+            totals = self.loss.sums(curvature)
+            held = EliminatedIntercepts(columns, curvature, totals, self.centred)
+            made = columns.held = _TurnedGram(held, penalty)
+        sums = state.sums if self.centred else np.zeros(len(own))
+        model = GroupModel(made, gradient - made.border * (sums / made.totals)[:, None], penalty.ridge, own)
+        model.minimize(precision)
+        dW = made.turned_back(model.W) - own
+        db = -(sums + np.einsum("ij,ij->i", made.border, dW)) / made.totals
+        return (dW, db, columns.forward(dW) + self.loss.spread(db)), 2.0 * made.gram.size
+
+
+class GroupRun(NewtonRun):
+    """The same under one norm of groups of rows."""
+
+    newton = GroupNewton
+
+    def _penalty(self) -> GroupPenalty:
+        return GroupPenalty.of(self.form, self.facts.shape)
+
+    def _duals(self, pull, W) -> list:
+        """The norm takes what its dual balls hold, ridges the rest."""
+        penalty = self.penalty
+        own = pull - penalty.ridge * W
+        of_norm = (penalty.shares(own) * own).T
+        rest = pull.T - of_norm
+        return [
+            of_norm
+            if f.atom.row_groups(self.facts.shape) is not None
+            else (_square(f) / penalty.ridge if penalty.ridge > 0.0 else 0.0) * rest
+            for f in self.form.functions
+        ]
 
 
 def solve(
     form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch
 ) -> tuple[Point, bool]:
     """(the last point, whether that is all: else steps without a working set go on)."""
-    facts = single_block(form)
-    assert not isinstance(facts, str)  # unsupported_reason() was asked
-    penalty, samples = GroupPenalty.of(form, facts.shape), SmoothLoss.of(facts.loss)
-    W = np.zeros(facts.shape[::-1]) if start is None else np.array(start.blocks[facts.name].T, order="C")
-    b, centred = np.zeros(1), facts.intercept is not None
-    if facts.intercept is not None and start is not None:
-        b = np.array(start.blocks[facts.intercept][0])
-    last: list[Point] = []
-
-    def report(state: SmoothLossState, pull, steps: int) -> bool:
-        blocks, duals = {facts.name: state.W.T.copy()}, None
-        if facts.intercept is not None:
-            blocks[facts.intercept] = state.b[None, :].copy()
-        if len(form.functions) > 1:
-            own = pull - penalty.ridge * state.W
-            of_norm = (penalty.shares(own) * own).T
-            rest = pull.T - of_norm
-            grouped = [f.atom.row_groups(facts.shape) is not None for f in form.functions]
-            duals = [
-                of_norm if is_norm else (_square(f) / penalty.ridge if penalty.ridge > 0.0 else 0.0) * rest
-                for f, is_norm in zip(form.functions, grouped, strict=True)
-            ]
-        u = samples.balanced(state.u, state.curvature) if centred else state.u.copy()
-        last[:] = [Point(blocks, [u], duals, steps)]
-        return watch(last[0])
-
-    groups: Any = penalty  # which stands where rows' penalties do
-    steps = GroupNewton(samples, design_of(facts.loss), groups, centred, tol)
-    steps.run(W, b, max_iter, report, lambda: watch.expired)
-    return last[0], not steps.gave_up
+    return GroupRun(form, tol, max_iter, start, watch).together()
 
 
 def _square(f) -> float:

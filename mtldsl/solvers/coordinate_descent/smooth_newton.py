@@ -1,38 +1,38 @@
-"""Proximal Newton on a working set of rows, for smooth losses under row penalties."""
+"""Proximal Newton on a working set of rows, for quadratic and other smooth losses under row penalties."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from mtldsl.normal_form.form import NormalForm, single_block
 from mtldsl.solvers.coordinate_descent.column_newton import (
     ColumnModel,
     ColumnsOfTask,
     DenseColumns,
     Design,
+    SharedDesign,
+    SparseColumns,
     TaskModel,
+    design_of,
 )
 from mtldsl.solvers.coordinate_descent.quadratic_model import SETTINGS as DESCENT
-from mtldsl.solvers.coordinate_descent.quadratic_model import (
-    newton_cost,
-    newton_steps,
-    sweep_cost,
-)
-from mtldsl.solvers.design.design import SmoothLoss
-from mtldsl.solvers.design.row_penalty import RowPenalty
-from mtldsl.solvers.numerics.anderson import ROUND_SWEEPS, IterateHistory, extrapolate
-from mtldsl.solvers.solver import FLOPS_PER_CALL, MATRIX_SPEEDUP
+from mtldsl.solvers.coordinate_descent.quadratic_model import GramModel
+from mtldsl.solvers.design.design import LossState, SmoothLoss
+from mtldsl.solvers.design.row_penalty import RowPenalty, function_duals
+from mtldsl.solvers.solver import FLOPS_PER_CALL, MATRIX_SPEEDUP, Point
+from mtldsl.utils.caching import cached_on_path, cached_property
+from mtldsl.utils.parallel import in_jobs
 
 __all__ = [
+    "EliminatedIntercepts",
+    "NewtonRun",
     "SmoothLossState",
     "WorkingNewton",
-    "minimize_model",
-    "violation",
 ]
 
 
@@ -46,8 +46,6 @@ __all__ = [
 class SmoothNewtonSettings:
     """Constants of Newton steps on working sets.
 
-    max_call_sweeps    : sweeps in one call, where one costs less than its call
-    swept_entries      : of Gram matrices, that are read before anything but sweeps is tried
     end_tol            : precision of a model at the solution, relative to the violation at its start
     max_steps          : Newton steps on one working set
     max_short_steps    : where others violate too
@@ -56,10 +54,10 @@ class SmoothNewtonSettings:
     rounding_share     : of the objective
     min_damping_share  : of the largest curvature: where the loss is flat, the model stays bounded
     max_damping_share  : of it, after steps that were cut short
+    max_together_features : up to which tasks that have nothing in common go together
+    max_together_flops    : multiplications for all Gram matrices of dense inputs, up to which they do
     """
 
-    max_call_sweeps: int = 100
-    swept_entries: int = 200_000
     end_tol: float = 0.01
     max_steps: int = 8
     max_short_steps: int = 2
@@ -68,13 +66,23 @@ class SmoothNewtonSettings:
     rounding_share: float = 1e-14
     min_damping_share: float = 1e-6
     max_damping_share: float = 1.0
+    max_together_features: int = 32
+    max_together_flops: int = 20_000_000
 
 
 SETTINGS = SmoothNewtonSettings()
 
 
-def minimize_model(
-    columns, penalty: RowPenalty, W, gradient, state, curvature, centred: bool, precision: float, goal: float
+def _minimize_model(
+    columns,
+    penalty: RowPenalty,
+    W,
+    gradient,
+    state,
+    curvature,
+    centred: bool,
+    precision: float,
+    goal: float,
 ):
     """((dW (m, p), db (m,), the flat change of the predictions), flops) from W (m, p), where the loss's gradient in W is this, and its slopes
     are the state's; the flops are those beside the matrices, where they are counted.
@@ -82,142 +90,47 @@ def minimize_model(
     precision : of the model's violation, relative to that at W
     goal      : slopes that are off by no more than this part of the l1 norm's are good enough
     """
-    loss = state.loss
+    sums, flops = state.sums if centred else np.zeros(len(W)), 0.0
     if isinstance(columns, ColumnsOfTask):
-        total, slopes = (float(curvature.sum()), float(state.sums[0])) if centred else (0.0, 0.0)
-        task = TaskModel(columns, penalty, W, gradient, curvature, total, slopes)
+        task = TaskModel(columns, penalty, W, gradient, curvature, centred, float(sums[0]))
         task.descend(precision, goal)
-        change = task.change
-        if not centred:
-            return (task.W - W, np.zeros(1), change), 0.0
-        db = -task.sums / total
-        change += db
-        return (task.W - W, db, change), 0.0
-    m = len(W)
-    s = state.sums if centred else np.zeros(m)
+        db = -task.sums / task.total if centred else sums
+        return (task.W - W, db, task.change + db), flops
+    held = columns.held
+    if held is None or held.curvature is not curvature:
+        held = columns.held = None  # before there is another
+        held = columns.held = EliminatedIntercepts(columns, curvature, state.loss.sums(curvature), centred)
     if isinstance(columns, DenseColumns):
-        held = _held_by(columns, curvature, loss.sums(curvature) if centred else None)
-        totals, border = held.totals, held.border
-        reduced = gradient - border * (s / totals)[:, None] if centred else gradient.copy()
-        step, flops = _by_gram(held, penalty, W, reduced, precision)
+        reduced = gradient - held.border * (sums / held.totals)[:, None]
+        model = GramModel(held.gram, reduced, W.copy(), penalty)
+        model.minimize(precision)
+        step, flops = model.W - W, model.flops
     else:
-        totals = loss.sums(curvature) if centred else np.ones(m)
-        border = columns.pull(curvature) if centred else np.zeros_like(W)
-        model = ColumnModel(columns, penalty, W, state.u, curvature, border, totals, s)
+        model = ColumnModel(columns, penalty, W, state.u, curvature, held.border, held.totals, sums)
         model.descend(max(precision, DESCENT.coarse_tol), goal)
-        step, flops = model.W - W, 0.0
+        step = model.W - W
         del model  # its arrays are as large as what is made next
-    if not centred:
-        return (step, np.zeros(m), columns.forward(step)), flops
-    db = -(s + np.einsum("ij,ij->i", border, step)) / totals
-    return (step, db, columns.forward(step) + loss.spread(db)), flops
+    db = -(sums + np.einsum("ij,ij->i", held.border, step)) / held.totals
+    return (step, db, columns.forward(step) + state.loss.spread(db)), flops
 
 
-# ------------------------------------------------------------------------------------------ Gram matrices
+class EliminatedIntercepts:
+    """border (m, p) and totals (m,): X_i^T and 1^T times the curvature of task i, zeros and ones where there is no intercept; of dense
+    columns the Gram matrices (m, p, p), or (1, p, p), beside the best intercepts.
+    """
 
-
-class _GramModel:
-    """1/2 <W, W gram> - <cross, W> + penalty, with a Gram matrix a task (m, p, p); `carried` is the gradient of the quadratic."""
-
-    def __init__(self, gram, gradient, W, penalty: RowPenalty):
-        self.gram, self.W, self.penalty, self.carried = gram, W, penalty, gradient
-        self.flops = 0.0
-
-    @cached_property
-    def cross(self) -> np.ndarray:
-        """The same at any point; most descents end before it is asked for."""
-        return self._times(self.W) - self.carried
-
-    def _times(self, W) -> np.ndarray:
-        return np.matmul(W[:, None, :], self.gram)[:, 0]
-
-    def gradient(self, W) -> np.ndarray:
-        return self._times(W) - self.cross
-
-    def objective(self, W, carried) -> float:
-        return 0.5 * float(np.vdot(W, carried - self.cross)) + self.penalty.value(W)
-
-    def sweep(self) -> None:
-        from mtldsl.solvers.coordinate_descent.sweep_kernels import sweep_separate
-
-        p = self.penalty
-        self.flops += sweep_cost(self)
-        sweep_separate(self.gram, self.carried, self.W, p.l1, p.l21, p.ridge, p.nonneg, 1)
-
-    def descend(self, precision: float, most: int) -> bool:
-        from mtldsl.solvers.coordinate_descent.sweep_kernels import descend_gram
-
-        p = self.penalty
-        rest = p.l1, p.l21, p.ridge, p.nonneg, precision, most
-        rounds = descend_gram(self.gram, self.carried, self.W, *rest)
-        self.flops += (rounds or most) * sweep_cost(self)
-        return rounds > 0
-
-
-class _EliminatedGram:
-    """Gram matrices (m, p, p) under a curvature, the intercepts eliminated: by border (m, p) and totals (m,)."""
-
-    def __init__(self, columns: DenseColumns, curvature, totals):
-        self.curvature, self.totals = curvature, totals
-        self.border: Any = None if totals is None else columns.pull(curvature)
+    def __init__(self, columns: DenseColumns | SparseColumns, curvature, totals, centred: bool):
+        self.curvature, m, p = curvature, columns.n_tasks, len(columns.rows)
+        self.totals = totals if centred else np.ones(m)
+        self.border = columns.pull(curvature) if centred else np.zeros((m, p))
+        if not isinstance(columns, DenseColumns):
+            return
         self.gram = gram = columns.gram(curvature)
-        self.diagonal = diagonal = np.einsum("ijj->ij", gram)
-        if totals is not None:
-            before = diagonal.copy()
-            gram -= self.border[:, :, None] * (self.border / totals[:, None])[:, None, :]  # pyrefly: ignore[unsupported-operation]
+        if centred:
+            diagonal = np.einsum("ijj->ij", gram)
+            before, own = diagonal.copy(), self.border[: len(gram)]
+            gram -= own[:, :, None] * (own / self.totals[: len(gram), None])[:, None, :]
             diagonal[diagonal <= DESCENT.min_curvature_share * before] = 0.0
-
-
-def _held_by(columns: DenseColumns, curvature, totals) -> _EliminatedGram:
-    """Return what was made of the very same curvature before, where a step begins with that."""
-    if columns.held is None or columns.held.curvature is not curvature:
-        columns.held = None  # before there is another
-        columns.held = _EliminatedGram(columns, curvature, totals)
-    return columns.held
-
-
-def _by_gram(held: _EliminatedGram, penalty, W, gradient, precision):
-    gram, diagonal = held.gram, held.diagonal
-    model = _GramModel(gram, gradient, W.copy(), penalty)
-    # where a sweep costs less than its call, many go at once
-    sweeps = max(SETTINGS.swept_entries / max(gram.size, 1), 4 * ROUND_SWEEPS)
-    if model.descend(precision, int(min(sweeps, SETTINGS.max_call_sweeps))):
-        return model.W - W, model.flops
-    goal = precision**2 * violation(penalty, W, gradient, diagonal)
-    support = None
-    for _ in range(DESCENT.max_rounds):
-        history = IterateHistory(model, ROUND_SWEEPS)
-        history.add(model)
-        for _ in range(ROUND_SWEEPS):
-            model.sweep()
-            history.add(model)
-        if violation(penalty, model.W, model.carried, diagonal) <= goal:
-            break
-        extrapolate(model, history)
-        before, support = support, model.W != 0
-        settled = before is not None and np.array_equal(before, support)
-        cost = newton_cost(model)
-        tries = settled or cost <= 2.0 * ROUND_SWEEPS * sweep_cost(model)
-        stepped = tries and newton_steps(model)
-        model.flops += cost / MATRIX_SPEEDUP if tries else 0.0
-        if stepped and violation(penalty, model.W, model.carried, diagonal) <= goal:
-            break
-    return model.W - W, model.flops
-
-
-def violation(penalty: RowPenalty, W, gradient, curvature) -> float:
-    """The sum of squares of the smallest subgradients, each divided by its curvature: about twice what there is to gain."""
-    slope = gradient + penalty.ridge * W
-    left = penalty.remainder(-slope)
-    norms = np.sqrt(np.einsum("ij,ij->j", W, W))
-    zero = norms == 0.0
-    per_row = np.divide(penalty.l21, norms, out=np.zeros_like(norms), where=~zero)
-    own = np.where(W != 0, slope + penalty.l1 * np.sign(W) + per_row * W, left)
-    sizes = np.sqrt(np.einsum("ij,ij->j", left, left))
-    share = np.divide(np.maximum(sizes - penalty.l21, 0.0), sizes, out=np.zeros_like(sizes), where=sizes > 0)
-    own = np.where(zero, share * left, own)
-    curved = curvature + penalty.ridge
-    return float(np.sum(np.divide(own**2, curved, out=np.zeros_like(own), where=curved > 0)))
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -233,17 +146,12 @@ def violation(penalty: RowPenalty, W, gradient, curvature) -> float:
 NO_STEP = None, None, 0.0
 
 
-class SmoothLossState:
-    """W (m, d), b (m,), flat predictions z; the loss's values (m,), slopes u and curvatures there."""
+class SmoothLossState(LossState):
+    """W (m, d) and b (m,), and the loss there."""
 
     def __init__(self, loss: SmoothLoss, W, b, z):
-        self.loss, self.W, self.b = loss, W, b
-        self.move_to(z, loss.values(z))
-
-    def move_to(self, z, values) -> None:
-        self.z, self.values = z, values
-        self.u, self.curvature = self.loss.slope(z), self.loss.curvature(z)
-        self.sums = self.loss.sums(self.u)  # task by task
+        super().__init__(loss, z)
+        self.W, self.b = W, b
 
 
 class WorkingNewton:
@@ -251,10 +159,12 @@ class WorkingNewton:
 
     def __init__(self, loss: SmoothLoss, design: Design, penalty: RowPenalty, centred: bool, tol: float):
         self.loss, self.design, self.centred, self.target = loss, design, centred, 0.8 * tol
-        self.penalty, self.apart = self._prepared(penalty)
+        # tasks that have nothing in common have step lengths of their own
+        self.penalty, self.apart = penalty, isinstance(penalty, RowPenalty) and not penalty.l21.any()
         self.damping, self.steps = SETTINGS.min_damping_share, 0
         self.last: Any = NO_STEP
         self.gave_up = False  # where a working set would be too large
+        self.is_quadratic = loss.atom.quadratic is not None  # then a model is the loss itself
         self.work = 0.0  # in flops
 
     def run(
@@ -283,7 +193,9 @@ class WorkingNewton:
                     return state
                 self.target *= 0.3 if reached else 1.0
             rows, is_short = self._next_rows(columns.rows, state, excess)
-            if rows is not None and (self.gave_up or self.design.would_copy_most_of_X(rows)):
+            if rows is not None and (
+                self.gave_up or (not self.is_quadratic and self.design.would_copy_most_of_X(rows))
+            ):
                 self.gave_up = True
                 report(state, pull, self.steps)
                 return state
@@ -335,10 +247,6 @@ class WorkingNewton:
 
     # ------------------------------------------------------------------------------------- of row penalties
 
-    def _prepared(self, penalty) -> tuple[RowPenalty, bool]:
-        """(the penalty as the loops take it; whether tasks have nothing in common, so that each has a step length of its own)."""
-        return replace(penalty, l1=np.ascontiguousarray(penalty.l1)), not penalty.l21.any()
-
     def _used(self, W) -> np.ndarray:
         return W.any(axis=0)
 
@@ -357,7 +265,7 @@ class WorkingNewton:
         self, columns, penalty: RowPenalty, own, gradient, state: SmoothLossState, curvature, precision
     ):
         goal = 0.3 * self.target
-        return minimize_model(
+        return _minimize_model(
             columns, penalty, own, gradient, state, curvature, self.centred, precision, goal
         )
 
@@ -377,7 +285,8 @@ class WorkingNewton:
             matrices = 0.0 if self.design.is_sparse else 2.0 * self.design.offsets[-1] * rows.size**2
             self.work += 10.0 * FLOPS_PER_CALL + matrices / MATRIX_SPEEDUP
             # the model is as far from the loss as the gap is large, and no more is asked than what is left to the target
-            precision = min(max(gap, 0.3 * self.target / gap, SETTINGS.end_tol), DESCENT.far_tol)
+            distance = 0.0 if self.is_quadratic else gap
+            precision = min(max(distance, 0.3 * self.target / gap, SETTINGS.end_tol), DESCENT.far_tol)
             curvature = self._curvature(state, columns, gap)
             change, flops = self._minimised(columns, penalty, own, gradient, state, curvature, precision)
             self.work += flops
@@ -391,7 +300,7 @@ class WorkingNewton:
     def _curvature(self, state: SmoothLossState, columns, gap: float):
         """Return that of the step before, and so its matrices, where as much progress again would do: they are most of a step's price."""
         known, held, before = self.last
-        if known is not columns or gap * gap > self.target * before:
+        if known is not columns or (not self.is_quadratic and gap * gap > self.target * before):
             # where every sample's loss is straight, as Huber's far out, the curvature that it may come to
             top = float(state.curvature.max(initial=0.0)) or self.loss.largest_curvature()
             held = np.maximum(state.curvature, self.damping * top)
@@ -447,3 +356,123 @@ class WorkingNewton:
         if not self.apart:
             return np.array([penalty.value(W)])
         return np.einsum("ij,ij->i", penalty.l1, np.abs(W)) + 0.5 * (W * W) @ penalty.ridge
+
+
+# --------------------------------------------------------------------------------------------------------------
+# From forms to points: all tasks on one working set, or each on its own.
+
+
+class NewtonRun:
+    """One smooth loss that is a sum over samples, of one matrix under row penalties: `unsupported_reason` was asked."""
+
+    newton: type[WorkingNewton] = WorkingNewton
+
+    def __init__(
+        self,
+        form: NormalForm,
+        tol: float = 0.0,
+        max_iter: int = 0,
+        start: Point | None = None,
+        watch: Any = None,
+    ):
+        facts = single_block(form)
+        assert not isinstance(facts, str)  # unsupported_reason() was asked
+        self.form, self.facts, self.loss, self.tol, self.max_iter, self.watch = (
+            form,
+            facts,
+            facts.loss,
+            tol,
+            max_iter,
+            watch,
+        )
+        self.penalty, self.start = self._penalty(), start
+        self.centred = facts.intercept is not None
+        d, m = facts.shape
+        self.W, self.b = np.zeros((m, d)), np.zeros(m)
+        if start is not None:
+            self.W = np.array(start.blocks[facts.name].T, order="C")
+            if facts.intercept is not None:
+                self.b = np.array(start.blocks[facts.intercept][0])
+
+    @cached_property
+    def design(self) -> Design:
+        return cached_on_path(self.loss, "design", lambda: design_of(self.loss))
+
+    def _penalty(self) -> Any:
+        return RowPenalty.of(self.form.functions, self.facts.shape)
+
+    def _duals(self, pull, W) -> list:
+        """Every function's multiplier (d, m); pull (m, d): minus the loss's gradient."""
+        return function_duals(self.form.functions, self.penalty, pull, W.T)
+
+    @property
+    def prefers_apart(self) -> bool:
+        """Tell whether each task is to have a working set of its own; loops over tasks cost more than small tasks together."""
+        m, d = self.W.shape
+        loss, tasks = self.loss, self.loss.tasks
+        if m == 1 or d <= SETTINGS.max_together_features or self.penalty.l21.any():
+            return False
+        if loss.atom.quadratic is not None and loss.is_shared_complete and loss.uniform_scale is not None:
+            return False  # one Gram matrix serves all tasks
+        return tasks.is_sparse or tasks.n_samples * d * d > SETTINGS.max_together_flops
+
+    def together(self) -> tuple[Point, bool]:
+        """(the last point, whether that is all: else steps without a working set go on)."""
+        samples, last = SmoothLoss.of(self.loss), list[Point]()
+        newton = self.newton(samples, self.design, self.penalty, self.centred, self.tol)
+        support = np.flatnonzero(self.W.any(axis=0))
+        if self.start is not None and not newton.is_quadratic and self.design.would_copy_most_of_X(support):
+            return self.start, False
+
+        def report(state: SmoothLossState, pull, steps: int) -> bool:
+            u = samples.balanced(state.u, state.curvature) if self.centred else state.u.copy()
+            last[:] = [replace(self._point(state.W, state.b, u, pull, steps), work=newton.work)]
+            return self.watch(last[0])
+
+        newton.run(self.W, self.b, self.max_iter, report, lambda: self.watch.expired)
+        return last[0], not newton.gave_up
+
+    def apart(self) -> Point:
+        """Task after task, to the same relative accuracy; sharper where all together are not yet good enough."""
+        tasks, W, b, tol, done = self.loss.tasks, self.W, self.b, self.tol, 0
+        pull, u = np.empty(W.shape), np.empty(tasks.n_samples)
+        inputs: Any = None if isinstance(self.design, SharedDesign) else tasks.inputs
+        while True:
+            left, target = self.max_iter - done, tol
+
+            def one(i: int, expired, left=left, target=target) -> int:
+                if isinstance(self.design, SharedDesign):
+                    design = SharedDesign(self.design.X, 1, self.design.transposed)
+                else:
+                    design = SharedDesign(inputs[i], 1)
+                own = self.penalty.of_task(i)
+                samples = SmoothLoss.of_task(self.loss, i)
+                steps = WorkingNewton(samples, design, own, self.centred, target)
+                seen: list = []
+
+                def keep(state: SmoothLossState, found, count: int) -> bool:
+                    seen[:] = [found]
+                    return True
+
+                state = steps.run(W[i : i + 1], b[i : i + 1], left, keep, expired)
+                b[i] = state.b[0]
+                # every task's dual point is scaled by itself: one common scale would be the worst of all
+                shrink = 1.0 / own.inspect(seen[0] - own.ridge * state.W).gauge
+                rows = slice(tasks.offsets[i], tasks.offsets[i + 1])
+                own_u = samples.balanced(state.u, state.curvature) if self.centred else state.u
+                pull[i], u[rows] = shrink * seen[0][0], shrink * own_u
+                return steps.steps
+
+            most = max(in_jobs(one, range(len(W)), lambda: self.watch.expired))
+            done += max(most, 1)
+            point = self._point(W, b, u.copy(), pull, done)
+            if self.watch(point) or done >= self.max_iter or self.watch.expired:
+                return point
+            tol *= 0.3
+
+    def _point(self, W, b, u, pull, steps: int) -> Point:
+        blocks = {self.facts.name: np.ascontiguousarray(W.T)}
+        if self.facts.intercept is not None:
+            blocks[self.facts.intercept] = b[None, :].copy()
+        duals = self._duals(pull, W) if len(self.form.functions) > 1 else None
+        return Point(blocks, [u], duals, steps)

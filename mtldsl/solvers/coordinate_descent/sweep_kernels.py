@@ -1,4 +1,4 @@
-"""Compiled sweeps of coordinate descent: exact row steps, objective and bound, in Gram or residual form."""
+"""Compiled sweeps of coordinate descent: exact steps on rows and on groups of rows, through Gram matrices or sparse columns."""
 
 from __future__ import annotations
 
@@ -7,24 +7,19 @@ import numpy as np
 from mtldsl.utils.jit import compiled
 
 __all__ = [
-    "bound_of",
+    "descend_columns",
     "descend_gram",
-    "fill_pull",
     "look_at_rows",
-    "objective_and_bound",
-    "penalty_value",
-    "residual_of_columns",
-    "sweep_columns",
+    "pull_of_columns",
     "sweep_columns_separate",
     "sweep_columns_shared",
-    "sweep_separate",
-    "sweep_separate_residual",
-    "sweep_shared",
+    "sweep_groups",
+    "weigh_columns",
 ]
 
 
 # --------------------------------------------------------------------------------------------------------------
-# Sweeps of exact row steps on a quadratic in Gram form: sequential by nature, so compiled; imported when first used.
+# An exact step on one row of W: sequential by nature, so compiled; imported when first used.
 #
 # Arrays are transposed, tasks first (m, p): what a step changes then lies in contiguous runs of p, also where m = 1.
 
@@ -37,101 +32,6 @@ def _thresholded(z, l1, nonneg):
     if z < -l1 and not nonneg:
         return z + l1
     return 0.0
-
-
-@compiled(fastmath={"contract"})
-def sweep_shared(gram, gradient, W, l1, l21, ridge, nonneg, n_sweeps):
-    """n_sweeps rounds over all rows j of minimising exactly over W[:, j]
-
-        1/2 tr(W gram W^T) - <cross, W> + sum_j sum_i l1[i, j] |W_ij| + l21[j] ||W[:, j]|| + ridge[j] / 2 ||W[:, j]||^2.
-
-    gradient = W gram - cross, kept up to date in place, as is W. gram (p, p); gradient, W, l1 (m, p); l21, ridge (p,).
-    """
-    m, p = W.shape
-    row = np.empty(m)
-    for _ in range(n_sweeps):
-        for j in range(p):
-            curvature = gram[j, j] + ridge[j]
-            if curvature <= 0.0:  # a column of zeros: only the penalty sees it
-                W[:, j] = 0.0
-                continue
-            square = 0.0
-            for i in range(m):
-                row[i] = _thresholded(gram[j, j] * W[i, j] - gradient[i, j], l1[i, j], nonneg)
-                square += row[i] * row[i]
-            norm = np.sqrt(square)
-            shrink = 0.0 if norm <= l21[j] else (1.0 - l21[j] / norm) / curvature
-            for i in range(m):
-                step = shrink * row[i] - W[i, j]
-                if step != 0.0:
-                    W[i, j] += step
-                    for k in range(p):
-                        gradient[i, k] += step * gram[j, k]
-
-
-@compiled(inside=True, fastmath={"contract"})
-def penalty_value(W, l1, l21, ridge, nonneg):
-    """inf where W < 0 is not allowed."""
-    m, p = W.shape
-    value = 0.0
-    for j in range(p):
-        length = 0.0
-        for i in range(m):
-            w = W[i, j]
-            length += w * w
-            value += l1[i, j] * abs(w)
-            if nonneg and w < 0.0:
-                value = np.inf
-        if length > 0.0:
-            length = np.sqrt(length)
-            value += length * (l21[j] + 0.5 * ridge[j] * length)
-    return value
-
-
-@compiled(inside=True, fastmath={"contract"})
-def bound_of(pull, sign, W, l1, l21, ridge, nonneg, square, along, excess):
-    """Bound that the best dual point t R, t <= 1 / gauge, proves; excess (p,): by how much every row violates optimality, below 0 by how far it
-    is from that.
-
-    sign * pull : minus the gradient of the smooth part (m, p); square, along : ||R||^2, <R, Y>. The gauge is the smallest t >= 1 such that
-    t times the dual balls hold what no ridge takes up; W, whose residual R is, tells how much the ridges take.
-    """
-    m, p = pull.shape
-    left = np.empty(m)
-    gauge, taken = 1.0, 0.0
-    for j in range(p):
-        norm, inside = 0.0, -np.inf
-        for i in range(m):
-            own = sign * pull[i, j] - ridge[j] * W[i, j]
-            left[i] = _thresholded(own, l1[i, j], nonneg)
-            norm += left[i] * left[i]
-            inside = max(inside, (own if nonneg else abs(own)) - l1[i, j])
-        norm = np.sqrt(norm)
-        excess[j] = norm - l21[j] if norm > 0.0 else inside - l21[j]
-        over = max(excess[j], 0.0)
-        if ridge[j] > 0.0:
-            share = over / norm if norm > 0.0 else 0.0
-            for i in range(m):
-                part = ridge[j] * W[i, j] + share * left[i]
-                taken += part * part / ridge[j]
-        elif l21[j] > 0.0:
-            gauge = max(gauge, 1.0 + over / l21[j])
-        elif norm > 0.0:
-            for i in range(m):
-                if left[i] != 0.0:
-                    gauge = max(gauge, 1.0 + abs(left[i]) / l1[i, j])
-    square += taken
-    t = 1.0 / gauge
-    if square > 0.0:
-        t = min(t, max(along / square, 0.0))
-    return t * along - 0.5 * t * t * square
-
-
-@compiled(fastmath={"contract"})
-def objective_and_bound(pull, W, l1, l21, ridge, nonneg, square, along, excess):
-    """The objective at W, and the bound of `bound_of`, which fills excess."""
-    objective = 0.5 * square + penalty_value(W, l1, l21, ridge, nonneg)
-    return objective, bound_of(pull, 1.0, W, l1, l21, ridge, nonneg, square, along, excess)
 
 
 @compiled(inside=True, fastmath={"contract"})
@@ -188,51 +88,41 @@ def _step_of_row(W, j, pull, curvature, l21, step):
 
 
 @compiled(fastmath={"contract"})
-def sweep_separate(gram, gradient, W, l1, l21, ridge, nonneg, n_sweeps):
-    """As `sweep_shared` with a Gram matrix a task: gram (m, p, p)."""
-    m, p = W.shape
-    pull = np.empty(m)
-    curvature = np.empty(m)
-    step = np.empty(m)
-    for _ in range(n_sweeps):
-        for j in range(p):
-            for i in range(m):
-                diagonal = gram[i, j, j]
-                curvature[i] = diagonal + ridge[j]
-                pull[i] = _thresholded(diagonal * W[i, j] - gradient[i, j], l1[i, j], nonneg)
-            _step_of_row(W, j, pull, curvature, l21[j], step)
-            for i in range(m):
-                if step[i] != 0.0:
-                    W[i, j] += step[i]
-                    for k in range(p):
-                        gradient[i, k] += step[i] * gram[i, j, k]
+def descend_gram(gram, gradient, W, l1, l21, ridge, nonneg, share, enough, most, past_W, past_gradients):
+    """Rounds over all rows j of minimising exactly over W[:, j]
 
+        1/2 sum_i w_i^T gram_i w_i - <cross, W> + sum_j sum_i l1[i, j] |W_ij| + l21[j] ||W[:, j]|| + ridge[j] / 2 ||W[:, j]||^2,
 
-@compiled(fastmath={"contract", "reassoc"})
-def sweep_separate_residual(columns, offsets, squares, residual, W, l1, l21, ridge, nonneg, n_sweeps):
-    """As `sweep_separate`, on the residual, which is cheaper where a task has fewer samples than there are rows.
+    until one brings at most `share` of what the first did, or `enough`, or `most` are done: (rounds, what the first and the last brought).
 
-    columns (p, N): each feature's column in all tasks, one task after the other, at `offsets`; squares (p, m): their squared norms;
-    residual (N,) is kept up to date.
+    gram (m, p, p), or (1, p, p) for all tasks;  gradient (m, p), gram_i w_i - cross_i, is kept up to date, as is W (m, p)
+    past_W, past_gradients (., m p) : rows for what the first rounds make of W and the gradient, perhaps none
     """
     m, p = W.shape
-    pull = np.empty(m)
-    curvature = np.empty(m)
-    step = np.empty(m)
-    for _ in range(n_sweeps):
+    pull, own, step = np.empty(m), np.empty(m), np.empty(m)
+    first, moved, done = 0.0, 0.0, 0
+    while done < most:
+        moved = 0.0
         for j in range(p):
             for i in range(m):
-                along = 0.0
-                for k in range(offsets[i], offsets[i + 1]):
-                    along += columns[j, k] * residual[k]
-                curvature[i] = squares[j, i] + ridge[j]
-                pull[i] = _thresholded(squares[j, i] * W[i, j] + along, l1[i, j], nonneg)
-            _step_of_row(W, j, pull, curvature, l21[j], step)
+                diagonal = gram[i % len(gram), j, j]
+                own[i] = diagonal + ridge[j]
+                pull[i] = _thresholded(diagonal * W[i, j] - gradient[i, j], l1[i, j], nonneg)
+            _step_of_row(W, j, pull, own, l21[j], step)
             for i in range(m):
                 if step[i] != 0.0:
                     W[i, j] += step[i]
-                    for k in range(offsets[i], offsets[i + 1]):
-                        residual[k] -= step[i] * columns[j, k]
+                    moved += own[i] * step[i] * step[i]
+                    place = i % len(gram)
+                    for k in range(p):
+                        gradient[i, k] += step[i] * gram[place, j, k]
+        first = moved if done == 0 else first
+        if done < len(past_W):
+            past_W[done], past_gradients[done] = W.ravel(), gradient.ravel()
+        done += 1
+        if moved <= max(share * first, enough):
+            break
+    return done, first, moved
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -279,145 +169,6 @@ def look_at_rows(pull, W, l1, l21, ridge, nonneg, excess):
                 if left[i] != 0.0:
                     gauge = max(gauge, 1.0 + abs(left[i]) / l1[i, j])
     return value, along, gauge, square
-
-
-# --------------------------------------------------------------------------------------------------------------
-# Sweeps of exact row steps on the residual of sparse inputs, held by columns: sequential by nature, so compiled; imported when first used.
-
-
-@compiled(inside=True, fastmath={"contract", "reassoc"})
-def _sweep_of_one(data, indices, indptr, rows, few, means, squares, flat, W, l1, l21, ridge, nonneg):
-    """`sweep_columns` of one task, whose residual is flat: what is told apart there for every task takes longer than a short column."""
-    shift = 0.0
-    for a in range(len(rows)):
-        shift += W[0, a] * means[rows[a]]
-    n = len(flat)
-    for a in range(len(rows)):
-        before = W[0, a]
-        if few and before == 0.0:
-            continue
-        j = rows[a]
-        curvature = squares[a] + ridge[a]
-        if curvature <= 0.0:  # a column of zeros: only the penalty sees it
-            W[0, a] = 0.0
-            continue
-        along = shift * means[j] * n
-        for k in range(indptr[j], indptr[j + 1]):
-            along += data[k] * flat[indices[k]]
-        along = _thresholded(squares[a] * before + along, l1[0, a] + l21[a], nonneg)
-        step = along / curvature - before
-        if step != 0.0:
-            W[0, a] = before + step
-            shift += step * means[j]
-            for k in range(indptr[j], indptr[j + 1]):
-                flat[indices[k]] -= data[k] * step
-
-
-@compiled(inside=True, fastmath={"contract"})
-def sweep_columns(data, indices, indptr, rows, few, means, squares, residual, W, l1, l21, ridge, nonneg):
-    """A round over the features `rows`, or those of them that are not zero where `few`, of minimising exactly over a column of W (m, p),
-    as `sweep_shared` does.
-
-    data, indices, indptr : all features' columns;  means (d,) of the columns, zeros where they are not centred
-    squares (p,)          : squared lengths of the centred columns
-    residual (n, m)       : Y - X W^T of columns that are not centred, kept up to date; centred ones add W means to every row of it
-    """
-    n, m = residual.shape
-    flat = residual.reshape(n * m)
-    if m == 1:
-        _sweep_of_one(data, indices, indptr, rows, few, means, squares, flat, W, l1, l21, ridge, nonneg)
-        return
-    pull = np.empty(m)
-    shift = np.zeros(m)
-    for i in range(m):
-        for a in range(len(rows)):
-            shift[i] += W[i, a] * means[rows[a]]
-    for a in range(len(rows)):
-        j = rows[a]
-        curvature = squares[a] + ridge[a]
-        if curvature <= 0.0:  # a column of zeros: only the penalty sees it
-            for i in range(m):
-                W[i, a] = 0.0
-            continue
-        if few:
-            stays = True
-            for i in range(m):
-                if W[i, a] != 0.0:
-                    stays = False
-                    break
-            if stays:
-                continue
-        for i in range(m):
-            pull[i] = shift[i] * means[j] * n
-        for k in range(indptr[j], indptr[j + 1]):
-            value, start = data[k], indices[k] * m
-            for i in range(m):
-                pull[i] += value * flat[start + i]
-        length = 0.0
-        for i in range(m):
-            pull[i] = _thresholded(squares[a] * W[i, a] + pull[i], l1[i, a], nonneg)
-            length += pull[i] * pull[i]
-        length = np.sqrt(length)
-        shrink = 0.0 if length <= l21[a] else (1.0 - l21[a] / length) / curvature
-        moves = False
-        for i in range(m):
-            pull[i] = shrink * pull[i] - W[i, a]  # the step, from here on
-            moves = moves or pull[i] != 0.0
-        if not moves:
-            continue
-        for i in range(m):
-            W[i, a] += pull[i]
-            shift[i] += pull[i] * means[j]
-        for k in range(indptr[j], indptr[j + 1]):
-            value, start = data[k], indices[k] * m
-            for i in range(m):
-                flat[start + i] -= value * pull[i]
-
-
-@compiled(inside=True, fastmath={"contract", "reassoc"})
-def fill_pull(data, indices, indptr, rows, means, residual, shift, pull):
-    """pull (m, p) = minus the gradient of those features: their centred columns times residual + shift."""
-    n, m = residual.shape
-    flat = residual.reshape(n * m)
-    one = np.empty(m)
-    for a in range(len(rows)):
-        j = rows[a]
-        if m == 1:
-            along = shift[0] * means[j] * n
-            for k in range(indptr[j], indptr[j + 1]):
-                along += data[k] * flat[indices[k]]
-            pull[0, a] = along
-            continue
-        for i in range(m):
-            one[i] = shift[i] * means[j] * n
-        for k in range(indptr[j], indptr[j + 1]):
-            value, start = data[k], indices[k] * m
-            for i in range(m):
-                one[i] += value * flat[start + i]
-        for i in range(m):
-            pull[i, a] = one[i]
-
-
-@compiled(fastmath={"contract"})
-def residual_of_columns(data, indices, indptr, rows, W, Y):
-    """(n, m) Y^T - X W^T of those features' columns, not centred; W (m, p), Y (m, n)."""
-    m, n = Y.shape
-    residual = np.empty((n, m))
-    for i in range(m):
-        for k in range(n):
-            residual[k, i] = Y[i, k]
-    weights = np.empty(m)
-    for a in range(len(rows)):
-        some = False
-        for i in range(m):
-            weights[i] = W[i, a]
-            some = some or weights[i] != 0.0
-        if some:
-            for k in range(indptr[rows[a]], indptr[rows[a] + 1]):
-                value, at = data[k], indices[k]
-                for i in range(m):
-                    residual[at, i] -= value * weights[i]
-    return residual
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -521,29 +272,141 @@ def sweep_columns_separate(
     return moved if is_far else 0.0
 
 
+# --------------------------------------------------------------------------------------------------------------
+# Newton's model of one task's loss, descended by the columns of sparse inputs: compiled; imported when first used.
+#
+# Columns stay where they are among all of them (`rows` names features), so that a working set costs no copy.
+
+
+@compiled(fastmath={"contract", "reassoc"})
+def pull_of_columns(rows, indptr, indices, data, u, out):
+    """out (p,) = X^T u on these features."""
+    for a in range(rows.size):
+        total = 0.0
+        for k in range(indptr[rows[a]], indptr[rows[a] + 1]):
+            total += data[k] * u[indices[k]]
+        out[a] = total
+
+
+@compiled(fastmath={"contract", "reassoc"})
+def weigh_columns(rows, indptr, indices, data, D, border, diagonal):
+    """border = X^T D and diagonal = X^T diag(D) X of these features, p numbers each."""
+    for a in range(rows.size):
+        total, square = 0.0, 0.0
+        for k in range(indptr[rows[a]], indptr[rows[a] + 1]):
+            weighted = data[k] * D[indices[k]]
+            total += weighted
+            square += data[k] * weighted
+        border[a], diagonal[a] = total, square
+
+
+@compiled(inside=True, fastmath={"contract", "reassoc"})
+def _sweep(
+    every, rows, indptr, indices, data, D, V, W, gradient, border, curvature, l1, ridge, sums, total, nonneg, goal
+):  # fmt: skip
+    """The sum of curvature * step^2 over a sweep, without `every` of what is not zero; 0 where no slope was off by more than goal * l1."""
+    moved, is_far = 0.0, False
+    for a in range(rows.size):
+        if not every and W[a] == 0.0:
+            continue
+        begin, end = indptr[rows[a]], indptr[rows[a] + 1]
+        step, own = -W[a], curvature[a] + ridge[a]
+        if curvature[a] > 0.0:  # else an intercept explains the column
+            slope = gradient[a] - border[a] * sums[0] / total
+            for k in range(begin, end):
+                slope += data[k] * V[indices[k]]
+            step += _thresholded(curvature[a] * W[a] - slope, l1[a], nonneg) / own
+        if step != 0.0:
+            W[a] += step
+            sums[0] += border[a] * step
+            moved += own * step * step
+            is_far |= own * abs(step) > goal * l1[a]
+            for k in range(begin, end):
+                V[indices[k]] += data[k] * step * D[indices[k]]
+    return moved if is_far else 0.0
+
+
 @compiled(fastmath={"contract"})
-def descend_gram(gram, gradient, W, l1, l21, ridge, nonneg, precision, most):
-    """Rounds over all rows of exact steps, with a Gram matrix a task (m, p, p), until what one brings is precision^2 of what the first did;
-    how many rounds it took, 0 where it did not come to that within `most`. gradient (m, p), of the quadratic, and W are kept up to date.
+def descend_columns(
+    rows, indptr, indices, data, D, V, W, gradient, border, curvature, l1, ridge, sums, total, nonneg, goal, share,
+    first, rounds, sweeps
+):  # fmt: skip
+    """Rounds of a sweep over all of these features and `sweeps` over those that are not zero, which mostly stay so; until a sweep over all
+    moves no more than `share` of `first`, where that is 0 of what the first one moves: (that, whether it came so far). With no rounds:
+    `sweeps` over what is not zero, until one moves no more than .3 of that share.
+
+    D (n,); V (n,)  : D times the step of the predictions, without that of the intercept, kept up to date like W (p,)
+    gradient (p,)   : of the loss where V = 0;  border, curvature (p,) : X^T D, and that of every column beside an intercept
+    sums (1,)       : of the slopes at the step, as if the intercept stayed;  total : of D;  goal : see `_sweep`
+    """
+    done, turn = False, 0
+    while True:
+        if turn < rounds:
+            moved = _sweep(
+                True, rows, indptr, indices, data, D, V, W, gradient, border, curvature, l1, ridge, sums, total, nonneg,
+                goal,
+            )  # fmt: skip
+            if first == 0.0:
+                first = moved
+                done = moved == 0.0
+            else:
+                done = moved <= share * first
+            if done:
+                return first, done
+        for _ in range(sweeps):
+            moved = _sweep(
+                False, rows, indptr, indices, data, D, V, W, gradient, border, curvature, l1, ridge, sums, total, nonneg,
+                goal,
+            )  # fmt: skip
+            done = moved <= 0.3 * share * first
+            if done:
+                break
+        turn += 1
+        if turn >= rounds:
+            return first, done and rounds == 0
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Sweeps of exact steps on groups of features whose own Gram matrices are diagonal.
+
+
+@compiled(fastmath={"contract"})
+def sweep_groups(gram, gradient, W, starts, thresholds, ridge):
+    """A round over groups g = starts[g] : starts[g + 1] of minimising exactly over W[:, g]
+
+        1/2 tr(W gram W^T) - <cross, W> + sum_g thresholds[g] ||W[:, g]||_F + ridge / 2 ||W||_F^2;
+
+    the sum of curvature * step^2.
+
+    gradient = W gram - cross, kept up to date in place, as is W (m, p). gram (p, p) is diagonal within each group.
     """
     m, p = W.shape
-    pull, own, step = np.empty(m), np.empty(m), np.empty(m)
-    first = 0.0
-    for count in range(most):
-        moved = 0.0
-        for j in range(p):
+    norms, curvatures, moved = np.empty(p), np.empty(p), 0.0
+    for g in range(len(thresholds)):
+        first, last = starts[g], starts[g + 1]
+        square, length = 0.0, 0.0
+        for j in range(first, last):
+            curvatures[j] = max(gram[j, j] + ridge, 0.0)
+            norms[j] = 0.0
             for i in range(m):
-                own[i] = gram[i, j, j] + ridge[j]
-                pull[i] = _thresholded(gram[i, j, j] * W[i, j] - gradient[i, j], l1[i, j], nonneg)
-            _step_of_row(W, j, pull, own, l21[j], step)
+                length += W[i, j] * W[i, j]
+                if curvatures[j] > 0.0:  # else a column of zeros: only the penalty sees it
+                    norms[j] += (gram[j, j] * W[i, j] - gradient[i, j]) ** 2
+            square += norms[j]
+            norms[j] = np.sqrt(norms[j])
+        extra = np.inf
+        if square > thresholds[g] * thresholds[g]:
+            t = _scale_of_row(norms[first:last], curvatures[first:last], thresholds[g], np.sqrt(length))
+            if t > 0.0:
+                extra = thresholds[g] / t
+        for j in range(first, last):
             for i in range(m):
-                if step[i] != 0.0:
-                    W[i, j] += step[i]
-                    moved += own[i] * step[i] * step[i]
+                step = -W[i, j]
+                if curvatures[j] > 0.0:
+                    step += (gram[j, j] * W[i, j] - gradient[i, j]) / (curvatures[j] + extra)
+                if step != 0.0:
+                    W[i, j] += step
+                    moved += curvatures[j] * step * step
                     for k in range(p):
-                        gradient[i, k] += step[i] * gram[i, j, k]
-        if count == 0:
-            first = moved
-        if moved <= precision * precision * first:
-            return count + 1
-    return 0
+                        gradient[i, k] += step * gram[j, k]
+    return moved

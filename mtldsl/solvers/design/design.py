@@ -13,6 +13,7 @@ from mtldsl.normal_form.form import LossTerm, NormalForm, SingleBlock, single_bl
 __all__ = [
     "SETTINGS",
     "DesignSettings",
+    "LossState",
     "SmoothLoss",
     "one_smooth_loss",
 ]
@@ -27,10 +28,6 @@ class DesignSettings:
     min_searched_features : above which a few that matter are worth a search
     chunk_entries         : of the inputs of tasks that are worked on together: their products stay in a cache
     min_curvature_share   : of the largest second derivative, that samples on a flat part of their loss keep
-    cached_samples        : whose features are picked at once, while they are in the cache
-    move_flops            : products that cost as much as a number that is moved
-    cheap_gram_flops      : multiplications of a whole Gram matrix that costs no more than a few working sets
-    slow_gram_rows        : whose Gram matrix, and Newton steps on it, are the way out where sweeps through the residual are slow
     """
 
     min_loop_samples: int = 10_000
@@ -38,25 +35,21 @@ class DesignSettings:
     min_searched_features: int = 500
     chunk_entries: int = 1_000_000
     min_curvature_share: float = 1e-3
-    cached_samples: int = 256
-    move_flops: float = 64.0
-    cheap_gram_flops: float = 5e7
-    slow_gram_rows: int = 4000
 
 
 SETTINGS = DesignSettings()
 
 
-def one_smooth_loss(form: NormalForm) -> SingleBlock | str:
-    """The facts of a form with one smooth loss that is a sum over samples, not quadratic, of one matrix; else a sentence."""
+def one_smooth_loss(form: NormalForm, quadratic: bool = False) -> SingleBlock | str:
+    """The facts of a form with one smooth loss of one matrix that is a sum over samples, quadratic or not as asked; else a sentence."""
     facts = single_block(form)
     if isinstance(facts, str):
         return facts
     loss = facts.loss
-    if not (loss.atom.smooth and loss.atom.separable) or loss.atom.quadratic is not None:
-        return f"{loss.typed} is not a smooth sum over samples, or it is quadratic."
-    if loss.map.offset is not None:
-        return f"{loss.typed} is a loss of a matrix plus a constant."
+    if (loss.atom.quadratic is not None) is not quadratic:
+        return f"{loss.typed} is {'not ' if quadratic else ''}quadratic."
+    if not (loss.atom.smooth and loss.atom.separable):
+        return f"{loss.typed} is not a smooth sum over samples."
     return facts
 
 
@@ -113,6 +106,12 @@ class SmoothLoss:
         return self.atom.gradient(z, self.targets, self.scale)
 
     def curvature(self, z) -> np.ndarray:
+        if self.atom.quadratic is not None:
+            return (
+                np.full(len(z), self.atom.quadratic)
+                if self.scale is None
+                else self.atom.quadratic * self.scale
+            )
         return self.atom.hessian(z, self.targets, self.scale)
 
     def largest_curvature(self) -> float:
@@ -124,3 +123,16 @@ class SmoothLoss:
 
     def _scale(self, a: int, b: int):
         return None if self.scale is None else self.scale[a:b]
+
+
+class LossState:
+    """The loss at flat predictions z: its values (m,), slopes u and curvatures there, and the sums of the slopes task by task."""
+
+    def __init__(self, loss: SmoothLoss, z):
+        self.loss = loss
+        self.move_to(z, loss.values(z))
+
+    def move_to(self, z, values) -> None:
+        self.z, self.values = z, values
+        self.u, self.curvature = self.loss.slope(z), self.loss.curvature(z)
+        self.sums = self.loss.sums(self.u)

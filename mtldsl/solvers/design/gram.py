@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from mtldsl.normal_form.form import LossTerm
@@ -13,8 +15,15 @@ __all__ = [
     "gram_and_border",
     "gram_outgrows_inputs",
     "gram_product",
+    "quadratic_weights",
     "without_intercept",
 ]
+
+
+def quadratic_weights(loss: LossTerm) -> Any:
+    """The weights of the samples in 1/2 sum of weight * (z - y)^2: a number, or one for each (N,)."""
+    uniform: Any = loss.scale if loss.uniform_scale is None else loss.uniform_scale  # one of the two is there
+    return uniform * loss.atom.quadratic
 
 
 def gram_outgrows_inputs(loss: LossTerm, size: int, copies: int) -> bool:

@@ -80,11 +80,6 @@ class RowPenalty:
                 ridge += np.broadcast_to(_weighted(f.coefficient, profile.square), shape)[:, 0]
         return cls(l1, l21, ridge, nonneg)
 
-    def scaled(self, factor: float) -> RowPenalty:
-        if factor == 1.0:
-            return self
-        return RowPenalty(factor * self.l1, factor * self.l21, factor * self.ridge, self.nonneg)
-
     def on(self, rows) -> RowPenalty:
         """The same on some rows, contiguous for the kernels."""
         if len(rows) == len(self.l21) and (rows == np.arange(len(rows))).all():
@@ -101,15 +96,8 @@ class RowPenalty:
         if self.nonneg and W.min(initial=0.0) < 0:
             return np.inf
         absolute = float((self.l1 * np.abs(W)).sum())
-        if self.absolute:
-            return absolute
         norms = np.sqrt(np.einsum("ij,ij->j", W, W))
         return absolute + float(norms @ (self.l21 + 0.5 * self.ridge * norms))
-
-    @cached_property
-    def absolute(self) -> bool:
-        """Absolute values alone: no row's length counts."""
-        return not (np.any(self.l21) or np.any(self.ridge))
 
     @cached_property
     def plain(self) -> bool:
@@ -160,13 +148,10 @@ class RowInspection:
     gauge: float
 
 
-def function_duals(functions: tuple[FunctionTerm, ...], penalty: RowPenalty, pull, W, factor=1.0) -> list:
-    """Every function's multiplier (d, m). pull (m, d): minus the losses' gradient, divided by `factor` as the penalty was;
-    W (d, m)."""
-    of_absolute, of_length, of_bound = (
-        factor * share.T for share in penalty.multipliers(pull - penalty.ridge * W.T)
-    )
-    absolute, length = factor * penalty.l1.T, factor * penalty.l21[:, None]
+def function_duals(functions: tuple[FunctionTerm, ...], penalty: RowPenalty, pull, W) -> list:
+    """Every function's multiplier (d, m). pull (m, d): minus the losses' gradient; W (d, m)."""
+    of_absolute, of_length, of_bound = (share.T for share in penalty.multipliers(pull - penalty.ridge * W.T))
+    absolute, length = penalty.l1.T, penalty.l21[:, None]
     bounded = False
     duals = []
     for f in functions:

@@ -10,8 +10,8 @@ import numpy as np
 
 from mtldsl.data.products import require_gram_memory
 from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm, single_block
-from mtldsl.solvers.design.design import SETTINGS
-from mtldsl.solvers.design.gram import bordered_gram, gram_product, without_intercept
+from mtldsl.solvers.design.design import SETTINGS, SmoothLoss
+from mtldsl.solvers.design.gram import bordered_gram, gram_product, quadratic_weights, without_intercept
 from mtldsl.utils.interrupts import eigh, factor_of
 from mtldsl.utils.memory import require_memory
 
@@ -39,8 +39,24 @@ def why_not_quadratic(form: NormalForm) -> str | None:
     return facts if isinstance(facts, str) else None
 
 
+class _BestIntercepts:
+    """The intercepts that are best for weights, of means of the inputs (d, m) and of the labels (m,)."""
+
+    block: str
+    intercept: str | None
+    means: tuple[np.ndarray, np.ndarray] | None
+
+    def blocks(self, W) -> Blocks:
+        """W with its best intercepts."""
+        if self.intercept is None:
+            return {self.block: W}
+        assert self.means is not None  # they come with the intercept
+        x_mean, y_mean = self.means
+        return {self.block: W, self.intercept: (y_mean - np.einsum("ij,ij->j", x_mean, W))[None, :]}
+
+
 @dataclass(frozen=True, eq=False)
-class QuadraticData:
+class QuadraticData(_BestIntercepts):
     """losses(W) = 1/2 <W, K W> - <C, W> + constant with the best intercepts b; K W is K @ W, or K_i @ w_i task by task.
 
     gram (d, d) where all tasks share it, (m, d, d) where each has its own
@@ -71,26 +87,18 @@ class QuadraticData:
         return gram_product(self.gram, W)
 
     def value(self, W) -> float:
-        return 0.5 * float(np.vdot(W, self.product(W))) - float(np.vdot(self.cross, W)) + self.constant
+        return self.value_and_gradient(W)[0]
 
     def value_and_gradient(self, W) -> tuple[float, np.ndarray]:
         product = self.product(W)
         value = 0.5 * float(np.vdot(W, product)) - float(np.vdot(self.cross, W)) + self.constant
         return value, product - self.cross
 
-    def blocks(self, W) -> Blocks:
-        """W with its best intercepts."""
-        if self.intercept is None:
-            return {self.block: W}
-        assert self.means is not None  # they come with the intercept
-        x_mean, y_mean = self.means
-        return {self.block: W, self.intercept: (y_mean - np.einsum("ij,ij->j", x_mean, W))[None, :]}
-
 
 def quadratic_data(form: NormalForm) -> QuadraticData:
     """One pass over the data. SolverError where the Gram matrices do not fit into memory."""
     (block,) = form.weight_blocks
-    weights = [_weights(loss) for loss in form.losses]
+    weights = [quadratic_weights(loss) for loss in form.losses]
     cross, totals, constant = np.zeros(block.shape), np.zeros(block.shape[1]), 0.0
     for loss, of_samples in zip(form.losses, weights, strict=True):
         weighted = of_samples * loss.tasks.targets
@@ -109,15 +117,13 @@ def quadratic_data(form: NormalForm) -> QuadraticData:
 def curvature_data(form: NormalForm, x: Blocks) -> tuple[QuadraticData, np.ndarray, np.ndarray]:
     """(the losses' second-order model at x, input means (d, m), total weights (m,)) of smooth sums over samples.
 
-    Second derivatives are differences of slopes; an intercept is eliminated as in `quadratic_data`, and its means and weights are
+    An intercept is eliminated as in `quadratic_data`, and its means and weights are
     what it takes to put it back.
     """
     (block,) = form.weight_blocks
     weights = []
     for loss in form.losses:
-        z = loss.predictions(x)
-        h = 1e-4 * (1.0 + np.abs(z))
-        second = (loss.gradient(z + h) - loss.gradient(z - h)) / (2.0 * h)
+        second = SmoothLoss.of(loss).curvature(loss.predictions(x))
         weights.append(np.maximum(second, SETTINGS.min_curvature_share * second.max(initial=0.0)))
     gram, x_mean, counts = _grams(form, weights)
     return QuadraticData(block.name, gram, np.zeros(block.shape), 0.0), x_mean, counts
@@ -137,13 +143,6 @@ def _grams(form: NormalForm, weights: list) -> tuple[np.ndarray, np.ndarray, np.
         return gram, np.zeros((d, m)), np.ones(m)
     inner, means, counts = without_intercept(gram)
     return inner, np.broadcast_to(means.T.reshape(d, -1), (d, m)), np.broadcast_to(counts, m)
-
-
-def _weights(loss: LossTerm):
-    """The weights of the samples in 1/2 sum of weight * (z - y)^2: a number, or one for each."""
-    uniform = loss.uniform_scale
-    weights: Any = loss.scale if uniform is None else uniform  # one of the two is there
-    return weights * loss.atom.quadratic
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -178,39 +177,24 @@ class TaskChunk:
         return np.matmul(residuals[:, None, :], self.R)[:, 0, :]
 
 
-@dataclass(frozen=True, eq=False)
-class SharedChunk:
-    """All tasks on one X: R (k, d) is one matrix, q (m, k)."""
-
-    R: np.ndarray
-    q: np.ndarray
-    rest: np.ndarray
-
-    @property
-    def tasks(self) -> np.ndarray:
-        return np.arange(len(self.q))
+class SharedChunk(TaskChunk):
+    """All tasks on one X: R (k, d) is one matrix."""
 
     def products(self, W) -> np.ndarray:
         return (self.R @ W).T
-
-    def residuals(self, W) -> np.ndarray:
-        return self.products(W) - self.q
-
-    def norms(self, residuals) -> np.ndarray:
-        return np.hypot(np.linalg.norm(residuals, axis=1), self.rest)
 
     def adjoint(self, residuals) -> np.ndarray:
         return residuals @ self.R
 
 
 @dataclass(frozen=True, eq=False)
-class RadialData:
+class RadialData(_BestIntercepts):
     """One loss of one weight matrix; an intercept is eliminated: it is the residuals' weighted mean, whatever the loss."""
 
     loss: LossTerm
     block: str
     shape: tuple[int, int]
-    chunks: tuple[TaskChunk | SharedChunk, ...]
+    chunks: tuple[TaskChunk, ...]
     intercept: str | None = None
     means: tuple[np.ndarray, np.ndarray] | None = None  # of the inputs (d, m) and of the labels (m,)
 
@@ -239,14 +223,6 @@ class RadialData:
             gradient[:, chunk.tasks] = chunk.adjoint(weights[chunk.tasks, None] * e).T
         return gradient
 
-    def blocks(self, W) -> Blocks:
-        """W with its best intercepts."""
-        if self.intercept is None:
-            return {self.block: W}
-        assert self.means is not None  # they come with the intercept
-        x_mean, y_mean = self.means
-        return {self.block: W, self.intercept: (y_mean - np.einsum("ij,ij->j", x_mean, W))[None, :]}
-
 
 def radial_data(form: NormalForm) -> RadialData:
     """One pass over the data."""
@@ -269,7 +245,7 @@ def _shared(loss: LossTerm, centred: bool):
         means = np.broadcast_to(means[:d, None], (d, m)), means[d:]
     R, q = reduced[:, :d], reduced[:, d:]
     k = min(d, len(R))  # beyond: what no weights reach
-    return (SharedChunk(R[:k], q[:k].T.copy(), np.linalg.norm(q[k:], axis=0)),), means
+    return (SharedChunk(np.arange(m), R[:k], q[:k].T.copy(), np.linalg.norm(q[k:], axis=0)),), means
 
 
 def _separate(loss: LossTerm, centred: bool):

@@ -11,8 +11,9 @@ import numpy as np
 from scipy import linalg
 
 from mtldsl.data.products import gram
-from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm, single_block
+from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm, SingleBlock, single_block
 from mtldsl.normal_form.terms.structure_term import structure_terms
+from mtldsl.solvers.design.gram import quadratic_weights
 from mtldsl.solvers.design.sufficient_statistics import quadratic_data
 from mtldsl.solvers.linear_systems.regularized_system import (
     ConjugateGradientUpdate,
@@ -65,7 +66,7 @@ MACHINE_EPS = float(np.finfo(float).eps)
 class ClosedForm(Solver):
     """One linear system, by the cheapest exact way its structure allows.
 
-    - `solve_shared`: one X for all tasks; the tasks' penalty L = U diag(l) U^T turns the system G W + W L = C into one system a task, of
+    - `shared_ridge`: one X for all tasks; the tasks' penalty L = U diag(l) U^T turns the system G W + W L = C into one system a task, of
       the features' or the rows' size, which tasks of one l_j share (`SharedRidge`);
     - `spectral`: where these are singular, or too near to it: X = P diag(s) Q^T leads to (s_i^2 + l_j) V_ij = (Q^T C U)_ij.
     - `kernel`: ridge on separate inputs with fewer rows than features, a system of the rows' size a task.
@@ -125,21 +126,22 @@ def solutions(split: SplitForm, tol: float) -> Iterator[tuple[Blocks, np.ndarray
     """By the cheapest way that the structure allows, then by more exact ones, for those who ask for more; each with the loss's multipliers
     where they are not its gradient.
     """
-    if (found := solve_shared(split, tol)) is not None:
-        shown = False
-        for one in found:
-            shown = True
-            yield one
-        if shown and split.form.losses[0].tasks.is_sparse:  # singular values ask for dense inputs
-            return
-    x = (
-        spectral(split)
-        or kernel(split)
-        or least_squares(split)
-        or solve_per_task(split)
-        or normal_equations(split)
-    )
-    yield x, None
+    facts = single_block(split.form)
+    L = None if isinstance(facts, str) else _task_penalty(split, facts.shape[1])
+    if isinstance(facts, str) or L is None:
+        yield normal_equations(split), None
+        return
+    ridge = shared_ridge(facts, L) if split.exact_functions else None
+    shown = False
+    for W, b, u in ridge.solutions(tol) if ridge else ():
+        shown = True
+        yield _blocks(facts, W, b), u
+    if shown and facts.loss.tasks.is_sparse:  # singular values ask for dense inputs
+        return
+    found = spectral(facts, L) or kernel(facts, L)
+    if not found:
+        found = solve_per_task(facts, L) if split.exact_functions else least_squares(facts)
+    yield found or normal_equations(split), None
 
 
 def _between_features_and_tasks(form: NormalForm) -> bool:
@@ -169,12 +171,6 @@ def _largest(values: np.ndarray) -> float:
 # -------------------------------------------------------------------------------------------- structure
 
 
-def _plain(split: SplitForm) -> tuple[LossTerm, str, str | None] | None:
-    """(the loss, its block, its intercept's block) where the form is one loss of one block and functions of that block."""
-    facts = single_block(split.form)
-    return None if isinstance(facts, str) else (facts.loss, facts.name, facts.intercept)
-
-
 def _task_penalty(split: SplitForm, n_tasks: int) -> np.ndarray | None:
     """L (m, m), or its diagonal (m,) where that is all of it, where the functions together are 1/2 tr(W L W^T), else None."""
     diagonal, couplings = np.zeros(n_tasks), []
@@ -191,120 +187,99 @@ def _task_penalty(split: SplitForm, n_tasks: int) -> np.ndarray | None:
     return np.array(np.diag(L)) if np.array_equal(L, np.diag(np.diag(L))) else L
 
 
-def _blocks(W: np.ndarray, block: str, intercept: np.ndarray | None, intercept_name: str | None) -> Blocks:
-    if intercept is None or intercept_name is None:
-        return {block: W}
-    return {block: W, intercept_name: intercept[None, :]}
+def _blocks(facts: SingleBlock, W: np.ndarray, b: np.ndarray | None) -> Blocks:
+    return (
+        {facts.name: W}
+        if facts.intercept is None or b is None
+        else {facts.name: W, facts.intercept: b[None, :]}
+    )
 
 
 # ------------------------------------------------------------------------------------------ exact solutions
 
 
-def solve_shared(split: SplitForm, tol: float) -> Iterator[tuple[Blocks, np.ndarray | None]] | None:
+def shared_ridge(facts: SingleBlock, L: np.ndarray) -> SharedRidge | None:
     """One X with every label present, samples that weigh the same in all tasks."""
-    plain = _plain(split)
-    if plain is None or not plain[0].is_shared_complete or not split.exact_functions:
+    loss = facts.loss
+    if not loss.is_shared_complete:
         return None
-    loss, block, intercept = plain
-    L, weights = _task_penalty(split, loss.tasks.n_tasks), np.asarray(split.curvature_weights(0))
-    if L is None or (min(loss.tasks.X.shape) > SETTINGS.task_features and not loss.tasks.is_sparse):
+    weights = np.asarray(quadratic_weights(loss))
+    if min(loss.tasks.X.shape) > SETTINGS.task_features and not loss.tasks.is_sparse:
         return None
     if weights.ndim == 0:
-        system = SharedRidge(loss, L, float(weights))
-    else:
-        table = weights.reshape(loss.tasks.n_tasks, -1)
-        if not np.array_equal(table, np.broadcast_to(table[0], table.shape)):
-            return None
-        system = SharedRidge(loss, L, 1.0, table[0])
-    return ((_blocks(W, block, b, intercept), u) for W, b, u in system.solutions(tol))
+        return SharedRidge(loss, L, float(weights))
+    table = weights.reshape(loss.tasks.n_tasks, -1)
+    return SharedRidge(loss, L, 1.0, table[0]) if np.all(table == table[0]) else None
 
 
-def spectral(split: SplitForm) -> Blocks | None:
+def spectral(facts: SingleBlock, L: np.ndarray) -> Blocks | None:
     """One dense X with every label present, and one weight for all samples."""
-    plain = _plain(split)
-    if plain is None or not plain[0].is_shared_complete or plain[0].uniform_scale is None:
-        return None
-    loss, block, intercept = plain
-    L = _task_penalty(split, loss.tasks.n_tasks)
-    if L is None or loss.tasks.is_sparse:
+    loss = facts.loss
+    if not loss.is_shared_complete or loss.uniform_scale is None or loss.tasks.is_sparse:
         return None
     X, Y = loss.tasks.X, loss.tasks.targets.reshape(loss.tasks.n_tasks, -1).T
-    x_mean, y_mean = (X.mean(axis=0), Y.mean(axis=0)) if intercept else (0.0, 0.0)
+    x_mean, y_mean = (X.mean(axis=0), Y.mean(axis=0)) if facts.intercept else (0.0, 0.0)
     X = X - x_mean
     if _unevenness(X) > SETTINGS.unevenness_ratio:
         return (
             None  # singular values are exact to rounding of the largest: columns of small units drown in it
         )
     left, s, right = svd(X)
-    weight = split.curvature_weights(0)
+    weight = quadratic_weights(loss)
     levels, rotation = eigh(np.diag(L) if L.ndim == 1 else L)
     levels[np.abs(levels) <= 1e-13 * np.abs(levels).max(initial=0.0)] = 0.0
     kept = s > np.finfo(float).eps * max(X.shape) * s.max(initial=0.0)
     s, left, right = s[kept], left[:, kept], right[kept]
     V = weight * s[:, None] * (left.T @ (Y - y_mean) @ rotation) / (weight * np.square(s)[:, None] + levels)
     W = right.T @ V @ rotation.T
-    return _blocks(W, block, y_mean - x_mean @ W if intercept else None, intercept)
+    return _blocks(facts, W, y_mean - x_mean @ W if facts.intercept else None)
 
 
-def kernel(split: SplitForm) -> Blocks | None:
+def kernel(facts: SingleBlock, L: np.ndarray) -> Blocks | None:
     """Ridge on rows fewer than features: w = X^T a / l with (X X^T / l + S^-1) a + b 1 = y and, for an intercept, 1^T a = 0."""
-    plain = _plain(split)
-    if plain is None:
+    tasks = facts.loss.tasks
+    if L.ndim != 1 or L.min() <= 0 or tasks.counts.max() >= tasks.n_features:
         return None
-    loss, block, intercept = plain
-    tasks = loss.tasks
-    L = _task_penalty(split, tasks.n_tasks)
-    if L is None or L.ndim != 1 or L.min() <= 0 or tasks.counts.max() >= tasks.n_features:
-        return None
-    inverse = np.broadcast_to(1.0 / np.asarray(split.curvature_weights(0)), tasks.n_samples)
+    inverse = np.broadcast_to(1.0 / np.asarray(quadratic_weights(facts.loss)), tasks.n_samples)
     a, b = np.empty(tasks.n_samples), np.zeros(tasks.n_tasks)
     pieces = zip(tasks.inputs, L, tasks.offsets[:-1], tasks.offsets[1:], strict=True)
     for i, (X, penalty, first, last) in enumerate(pieces):
         y = tasks.targets[first:last]
         factor = linalg.cho_factor(gram(X.T) / penalty + np.diag(inverse[first:last]))
         a[first:last] = linalg.cho_solve(factor, y)
-        if intercept:
+        if facts.intercept:
             ones = linalg.cho_solve(factor, np.ones(last - first))
             b[i] = a[first:last].sum() / ones.sum()
             a[first:last] -= b[i] * ones
-    return _blocks(tasks.adjoint(a) / L, block, b if intercept else None, intercept)
+    return _blocks(facts, tasks.adjoint(a) / L, b)
 
 
-def solve_per_task(split: SplitForm) -> Blocks | None:
+def solve_per_task(facts: SingleBlock, L: np.ndarray) -> Blocks | None:
     """A ridge a task, and nothing that ties them."""
-    plain = _plain(split)
-    if plain is None or plain[0].is_shared_complete or not split.exact_functions:
+    tasks, d = facts.loss.tasks, facts.shape[0]
+    if facts.loss.is_shared_complete or L.ndim != 1 or d > SETTINGS.task_features:
         return None
-    loss, block, intercept = plain
-    L = _task_penalty(split, loss.tasks.n_tasks)
-    if L is None or L.ndim != 1 or loss.tasks.n_features > SETTINGS.task_features:
+    if (tasks.n_samples / tasks.n_tasks + d) * d * d < SETTINGS.factor_flops:
         return None
-    d, rows = loss.tasks.n_features, loss.tasks.n_samples / loss.tasks.n_tasks
-    if (rows + d) * d * d < SETTINGS.factor_flops:
-        return None
-    weights = np.broadcast_to(np.asarray(split.curvature_weights(0), dtype=float), loss.tasks.n_samples)
-    found = separate_ridge(loss, L, weights)
-    return None if found is None else _blocks(found[0], block, found[1] if intercept else None, intercept)
+    weights = np.broadcast_to(np.asarray(quadratic_weights(facts.loss), dtype=float), tasks.n_samples)
+    found = separate_ridge(facts.loss, L, weights)
+    return None if found is None else _blocks(facts, *found)
 
 
-def least_squares(split: SplitForm) -> Blocks | None:
+def least_squares(facts: SingleBlock) -> Blocks:
     """No penalty: every task by itself, the solution of smallest norm."""
-    plain = _plain(split)
-    if plain is None or split.exact_functions:
-        return None
-    loss, block, intercept = plain
-    tasks = loss.tasks
-    root = np.sqrt(np.broadcast_to(split.curvature_weights(0), tasks.n_samples))
+    tasks = facts.loss.tasks
+    root = np.sqrt(np.broadcast_to(quadratic_weights(facts.loss), tasks.n_samples))
     W, b = np.empty((tasks.n_features, tasks.n_tasks)), np.zeros(tasks.n_tasks)
     for i, (X, first, last) in enumerate(
         zip(tasks.inputs, tasks.offsets[:-1], tasks.offsets[1:], strict=True)
     ):
         X, weight, y = X.toarray() if tasks.is_sparse else X, root[first:last], tasks.targets[first:last]
         shares = np.square(weight) / np.square(weight).sum()
-        x_mean, y_mean = (shares @ X, shares @ y) if intercept else (0.0, 0.0)
+        x_mean, y_mean = (shares @ X, shares @ y) if facts.intercept else (0.0, 0.0)
         W[:, i] = _least_squares((X - x_mean) * weight[:, None], (y - y_mean) * weight)
-        b[i] = y_mean - x_mean @ W[:, i] if intercept else 0.0
-    return _blocks(W, block, b if intercept else None, intercept)
+        b[i] = y_mean - x_mean @ W[:, i] if facts.intercept else 0.0
+    return _blocks(facts, W, b)
 
 
 def _least_squares(X, y) -> Any:

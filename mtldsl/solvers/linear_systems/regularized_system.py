@@ -10,6 +10,7 @@ import numpy as np
 
 from mtldsl.data.products import gram
 from mtldsl.normal_form.form import Blocks, NormalForm, single_block
+from mtldsl.solvers.design.gram import quadratic_weights
 from mtldsl.solvers.linear_systems.factorizations import inverses, is_regular
 from mtldsl.solvers.linear_systems.task_matrices import (
     BlockLayout,
@@ -69,35 +70,23 @@ class DenseUpdate:
     """The matrices of q and K are found by applying the operators to the unit vectors."""
 
     def __init__(self, split: SplitForm):
-        self.split, self.shapes = split, split.form.shapes
-        self.size = sum(rows * columns for rows, columns in self.shapes.values())
-        Q = np.empty((self.size, self.size))
-        self.K = np.empty((self.size, split.size))  # transposed: row j is the image of unit vector j
-        for j, unit in enumerate(np.eye(self.size)):
-            x = self._blocks(unit)
-            Q[j] = self._vector(split.quadratic_product(x))
+        self.split, self.layout = split, BlockLayout(split.form)
+        size = self.layout.size
+        Q = np.empty((size, size))
+        self.K = np.empty((size, split.size))  # transposed: row j is the image of unit vector j
+        for j, unit in enumerate(np.eye(size)):
+            x = self.layout.blocks(unit)
+            Q[j] = self.layout.flat(split.quadratic_product(x))
             self.K[j] = split.linear_image(x)
         self.Q = 0.5 * (Q + Q.T)
-        self.mean_quadratic = float(np.trace(Q)) / self.size
-        self.diagonals = [float(np.square(self.K[:, copy.rows]).sum()) / self.size for copy in split.copies]
+        self.mean_quadratic = float(np.trace(Q)) / size
+        self.diagonals = [float(np.square(self.K[:, copy.rows]).sum()) / size for copy in split.copies]
 
     def solver(self, penalties: np.ndarray):
         """The x-update under one penalty a copy."""
-        return self._solver(self.Q + (self.K * self.split.metric(penalties)) @ self.K.T)
-
-    def _solver(self, H: np.ndarray):
+        H = self.Q + (self.K * self.split.metric(penalties)) @ self.K.T
         inverse = inverses(H[None])[0]
-        return lambda rhs: self._blocks(inverse @ self._vector(rhs))
-
-    def _blocks(self, vector: np.ndarray) -> Blocks:
-        blocks, at = {}, 0
-        for name, shape in self.shapes.items():
-            end = at + shape[0] * shape[1]
-            blocks[name], at = vector[at:end].reshape(shape), end
-        return blocks
-
-    def _vector(self, x: Blocks) -> np.ndarray:
-        return np.concatenate([x[name].ravel() for name in self.shapes])
+        return lambda rhs: self.layout.blocks(inverse @ self.layout.flat(rhs))
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -143,7 +132,9 @@ class KernelUpdate:
             if not copy.is_loss
         }
         self.quadratic = (
-            np.broadcast_to(split.curvature_weights(0), self.tasks.n_samples) if split.exact_losses else None
+            np.broadcast_to(quadratic_weights(self.loss), self.tasks.n_samples)
+            if split.exact_losses
+            else None
         )
         each = [
             float((X.multiply(X) if self.tasks.is_sparse else np.square(X)).sum()) for X in self.tasks.inputs

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from mtldsl.normal_form.form import NormalForm, single_block
-from mtldsl.solvers.coordinate_descent.column_newton import DenseColumns, Design, SharedDesign, design_of
-from mtldsl.solvers.design.design import SmoothLoss, one_smooth_loss
+from mtldsl.solvers.coordinate_descent.column_newton import DenseColumns, Design, design_of
+from mtldsl.solvers.design.design import LossState, SmoothLoss, one_smooth_loss
 from mtldsl.solvers.solver import Point, Watch
 from mtldsl.utils.caching import cached_on_path
 
@@ -49,7 +48,6 @@ class RidgeNewtonSettings:
     damping_max_share : the same after short steps
     jitter_share      : of its diagonal, added to a matrix before it is factored
     sure_share        : of the target: an estimate below it need not be made finer
-    kernel_rows       : samples up to which L with L L^T = X X^T stands in the place of X
     """
 
     diagonal_products: int = 8
@@ -64,7 +62,6 @@ class RidgeNewtonSettings:
     damping_max_share: float = 1.0
     jitter_share: float = 1e-13
     sure_share: float = 0.1
-    kernel_rows: int = 1000
 
 
 SETTINGS = RidgeNewtonSettings()
@@ -135,50 +132,22 @@ class DesignWithIntercept:
         # what is rented is bought when the rents come up to the price
         if self.made.parts and not anew and self.made.excess <= self.products_worth_factors:
             return self._of_made(ridge, jitter)
-        first = D[self.offsets[:-1]]
-        is_one = isinstance(self.design, SharedDesign)
-        are_constant = is_one and np.all(np.repeat(first, self.counts) == D)
         if not self.has_factors:
-            squared = (
-                self._squares(first)
-                if are_constant and self.design.is_sparse
-                else self.columns.squared_pull(D)
-            )
-            diagonal = np.column_stack([squared, self._sums(D)]) + ridge
+            diagonal = np.column_stack([self.columns.squared_pull(D), self._sums(D)]) + ridge
             diagonal[diagonal <= 0] = 1.0
             return lambda r: r / diagonal
-        if are_constant:
-            return self._of_constants(first, ridge, jitter)
         self.made.parts = self.columns.gram(D), self.columns.pull(D), self._sums(D)
         self.made.first, self.made.excess = None, 0
         return self._of_made(ridge, jitter)
 
     def _of_made(self, ridge, jitter: float) -> Callable[[np.ndarray], np.ndarray]:
         gram, border, totals = self.made.parts
-        made = [self._factor(gram[i], border[i], totals[i], ridge[i], jitter) for i in range(self.m)]
+        if len(gram) == 1 and np.all(ridge == ridge[0]):  # one Hessian for all tasks
+            one = self._factor(gram[0], border[0], totals[0], ridge[0], jitter)
+            return lambda r: _solve(one, r.T).T
+        each = zip(np.broadcast_to(gram, (self.m, *gram.shape[1:])), border, totals, ridge, strict=True)
+        made = [self._factor(*parts, jitter) for parts in each]
         return lambda r: np.stack([_solve(f, r_i) for f, r_i in zip(made, r, strict=True)])
-
-    def _squares(self, constants) -> np.ndarray:
-        """The diagonals where every task has one curvature: of squared lengths, which others ask for too."""
-        return np.outer(constants, self.design.transposed.squares)
-
-    def _of_constants(self, constants, ridge, jitter: float):
-        C = self.columns.columns[0]
-        gram, border, n = C @ C.T, C.sum(axis=1), float(C.shape[1])
-        made: dict = {}
-        for i, c in enumerate(constants):
-            key = (float(c), ridge[i].tobytes())
-            if key not in made:
-                made[key] = (self._factor(c * gram, c * border, c * n, ridge[i], jitter), [])
-            made[key][1].append(i)
-
-        def solve(r) -> np.ndarray:
-            out = np.empty_like(r)
-            for factor, tasks in made.values():
-                out[tasks] = _solve(factor, r[tasks].T).T
-            return out
-
-        return solve
 
     def _factor(self, gram, border, total, ridge, jitter: float):
         p = len(ridge)
@@ -205,16 +174,12 @@ def _solve(factor, r) -> np.ndarray:
     return dpotrs(factor, r, lower=True)[0]
 
 
-class RidgeState:
-    """V (m, d + 1), the last column being the intercepts (zero where there are none), flat predictions, and the loss there."""
+class RidgeState(LossState):
+    """V (m, d + 1), the last column being the intercepts (zero where there are none), and the loss there."""
 
     def __init__(self, loss: SmoothLoss, V, z):
-        self.loss, self.V = loss, V
-        self.move_to(z, loss.values(z))
-
-    def move_to(self, z, values) -> None:
-        self.z, self.values = z, values
-        self.u, self.curvature = self.loss.slope(z), self.loss.curvature(z)
+        super().__init__(loss, z)
+        self.V = V
 
 
 class RidgeNewton:
@@ -255,7 +220,7 @@ class RidgeNewton:
 
     def _balanced_gap(self, state: RidgeState) -> float:
         """With the slopes balanced, as intercepts ask of a dual point: exact but for third orders, at the price of a product."""
-        sums, totals = self.loss.sums(state.u), self.loss.sums(state.curvature)
+        sums, totals = state.sums, self.loss.sums(state.curvature)
         slope = self.inputs.pull(self.loss.balanced(state.u, state.curvature)) + self.ridge * state.V
         held = self.ridge > 0
         paid = np.divide(sums**2, totals, out=np.zeros_like(sums), where=totals > 0)
@@ -283,8 +248,7 @@ class RidgeNewton:
         D = self._curved(state)
         if self.factors is None or self.products > self.inputs.products_worth_factors:
             self.factors = self.inputs.factors(D, self.ridge, SETTINGS.jitter_share, self.factors is not None)
-        solve = self._conjugate_gradients_of_one if len(slope) == 1 else self._conjugate_gradients
-        step = solve(D, slope, goal)
+        step = self._conjugate_gradients(D, slope, goal)
         self.inputs.made.serve(self.products)
         return step
 
@@ -308,28 +272,6 @@ class RidgeNewton:
             share = np.divide(size, before, out=np.zeros_like(size), where=before > 0)
             p = y + np.where(size > enough, share, 0.0)[:, None] * p
             p[size <= enough] = 0.0
-        return x
-
-    def _conjugate_gradients_of_one(self, D, slope, goal) -> np.ndarray:
-        """The same for one task, of which numbers are numbers: half the calls."""
-        assert self.factors is not None
-        x, r = np.zeros_like(slope), -slope
-        y = self.factors(r)
-        p, size = y, float(np.vdot(r, y))
-        enough, self.products = float(goal[0]) ** 2 * size, 0
-        while self.products < SETTINGS.cg_iterations:
-            self.products += 1
-            Hp = self.inputs.pull(D * self.inputs.forward(p)) + self.ridge * p
-            along = float(np.vdot(p, Hp))
-            if along <= 0.0:
-                break
-            x += (size / along) * p
-            r -= (size / along) * Hp
-            y = self.factors(r)
-            before, size = size, float(np.vdot(r, y))
-            if size <= enough:
-                break
-            p = y + (size / before) * p
         return x
 
     def _move(self, state: RidgeState, step, slope) -> bool:
@@ -364,7 +306,7 @@ class RidgeNewton:
 
 
 # --------------------------------------------------------------------------------------------------------------
-# Smooth losses under a ridge and nothing else: Newton's method, on the kernel's side where features outnumber samples.
+# Smooth losses under a ridge and nothing else.
 
 
 def unsupported_reason(form: NormalForm) -> str | None:
@@ -391,25 +333,21 @@ def _ridge(form: NormalForm, shape) -> np.ndarray:
 def solve(form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch) -> Point:
     facts = single_block(form)
     assert not isinstance(facts, str)  # unsupported_reason() was asked
-    loss, ridge = facts.loss, _ridge(form, facts.shape)
+    ridge, samples, centred = (
+        _ridge(form, facts.shape),
+        SmoothLoss.of(facts.loss),
+        facts.intercept is not None,
+    )
     m, d = ridge.shape
-    centred = facts.intercept is not None
-    b = np.zeros(m)
-    if start is not None and centred:
-        assert facts.intercept is not None
-        b = np.array(start.blocks[facts.intercept][0])
-    W = np.zeros((m, d)) if start is None else np.array(start.blocks[facts.name].T, order="C")
-    design = design_of(loss)
-    small = _by_kernel(design, ridge) if start is None else None
-    if small is not None:
-        design, W = small, np.zeros((m, small.n_features))
-    own = ridge if small is None else np.repeat(ridge[:, :1], W.shape[1], axis=1)
-    whole, samples = design_of(loss) if small is not None else design, SmoothLoss.of(loss)
+    V = np.zeros((m, d + 1))
+    if start is not None:
+        V[:, :-1] = start.blocks[facts.name].T
+        if facts.intercept is not None:
+            V[:, -1] = start.blocks[facts.intercept][0]
     last: list[Point] = []
 
     def report(state: RidgeState, steps: int) -> bool:
-        V = state.V[:, :-1] if small is None else -whole.pull(state.u) / ridge
-        blocks = {facts.name: np.ascontiguousarray(V.T)}
+        blocks = {facts.name: np.ascontiguousarray(state.V[:, :-1].T)}
         if facts.intercept is not None:
             blocks[facts.intercept] = state.V[:, -1][None, :].copy()
         duals: Any = None
@@ -420,30 +358,9 @@ def solve(form: NormalForm, tol: float, max_iter: int, start: Point | None, watc
         last[:] = [Point(blocks, [u], duals, steps)]
         return watch(last[0])
 
-    V = np.column_stack([W, b])
     # along a path those of the value before do: what ridges add to them is known
-    hessians = cached_on_path(loss, "hessians", FactorCache) if small is None else None
-    steps = RidgeNewton(
-        samples, DesignWithIntercept(design, centred, hessians), np.column_stack([own, np.zeros(m)]), tol
-    )
+    hessians = cached_on_path(facts.loss, "hessians", FactorCache)
+    inputs = DesignWithIntercept(design_of(facts.loss), centred, hessians)
+    steps = RidgeNewton(samples, inputs, np.column_stack([ridge, np.zeros(m)]), tol)
     steps.run(V, max_iter, report, lambda: watch.expired)
     return last[0]
-
-
-def _by_kernel(design, ridge) -> SharedDesign | None:
-    """L with L L^T = X X^T in the place of X, where that is smaller: weights V of L mean W = V (L^-1 X), of the same length.
-
-    None where it is not smaller, or where the ridge weighs entries of a task differently.
-    """
-    if not isinstance(design, SharedDesign) or design.is_sparse or not np.all(ridge == ridge[:, :1]):
-        return None
-    n, d = design.X.shape
-    if 1.5 * n > d or n > SETTINGS.kernel_rows:
-        return None
-    K = design.X @ design.X.T
-    K[np.diag_indices(n)] += SETTINGS.jitter_share * max(float(K.trace()) / n, np.finfo(float).tiny)
-    try:
-        L = cholesky(K, lower=True, check_finite=False)
-    except LinAlgError:
-        return None
-    return SharedDesign(L, design.n_tasks)

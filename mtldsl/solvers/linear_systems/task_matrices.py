@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.normal_form.form import Blocks, FunctionTerm, LinearMap, LossTerm, MapEntry, NormalForm
-from mtldsl.solvers.design.gram import gram_and_border
+from mtldsl.solvers.design.gram import gram_and_border, quadratic_weights
 
 __all__ = [
     "BlockLayout",
@@ -172,19 +172,12 @@ class SplitForm:
 
     # ------------------------------------------------------------------------------------- the quadratic part
 
-    def curvature_weights(self, t: int) -> np.ndarray | float:
-        """The weight of every sample in quadratic loss t = 1/2 sum of weight * (z - y)^2."""
-        loss = self.form.losses[t]
-        uniform = loss.uniform_scale
-        weights: Any = loss.scale if uniform is None else uniform  # one of the two is there
-        return weights * loss.atom.quadratic
-
     def quadratic_product(self, x: Blocks) -> Blocks:
         """The Hessian of q at x."""
         product = self.form.zeros()
         for t in self.exact_losses:
             loss = self.form.losses[t]
-            loss.add_adjoint(self.curvature_weights(t) * linear_predictions(loss, x), product)
+            loss.add_adjoint(quadratic_weights(loss) * linear_predictions(loss, x), product)
         for k, curvature in self.exact_functions.items():
             f = self.form.functions[k]
             f.map.add_adjoint(curvature.product(f.map.linear(x)), product)
@@ -197,7 +190,7 @@ class SplitForm:
             loss = self.form.losses[t]
             constant = loss.offset_predictions()
             y = loss.tasks.targets if constant is None else loss.tasks.targets - constant
-            loss.add_adjoint(self.curvature_weights(t) * y, target)
+            loss.add_adjoint(quadratic_weights(loss) * y, target)
         for k, curvature in self.exact_functions.items():
             f = self.form.functions[k]
             if f.map.offset is not None:
@@ -326,7 +319,7 @@ def quadratic_matrices(split: SplitForm, layout: BlockLayout) -> np.ndarray:
     total = np.zeros((1, layout.depth, layout.depth))
     for t in split.exact_losses:
         loss = split.form.losses[t]
-        total = total + _loss_matrices(loss, split.curvature_weights(t), layout, split.form)
+        total = total + _loss_matrices(loss, quadratic_weights(loss), layout, split.form)
     for k, curvature in split.exact_functions.items():
         map = split.form.functions[k].map
         middle, columns, coupling = None, curvature.weights, curvature.coupling

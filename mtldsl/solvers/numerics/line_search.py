@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.optimize import minimize_scalar
 
 from mtldsl.normal_form.best_constants import best_constants
 from mtldsl.normal_form.form import Blocks, LossTerm, MapEntry, NormalForm
@@ -26,9 +28,6 @@ __all__ = [
 #: A change of a value below this, relative to its size, is rounding.
 VALUE_ROUNDING_SHARE = 1e-13
 
-#: Share of an interval that a golden section leaves.
-GOLDEN_RATIO = 0.5 * (np.sqrt(5.0) - 1.0)
-
 
 @dataclass(frozen=True)
 class LineSearchSettings:
@@ -36,13 +35,13 @@ class LineSearchSettings:
 
     bracket_factor : from one c to the next, from 1 on, until the objective rises
     bracket_steps  : of these
-    section_steps  : golden sections of log c, then
+    log_tol        : to which log c is found, then
     fit_steps      : of conjugate gradients towards a least-squares fit, each worth two products with the data
     """
 
     bracket_factor: float = 16.0
     bracket_steps: int = 15
-    section_steps: int = 36
+    log_tol: float = 1e-8
     fit_steps: int = 8
 
 
@@ -227,20 +226,13 @@ class _ObjectiveLine:
                 c, value = c * factor, following
             if not value < here:
                 return None
-            low, high = (
-                np.log(c / SETTINGS.bracket_factor),
-                np.log(min(c * SETTINGS.bracket_factor, 1.0) if bounded else c * SETTINGS.bracket_factor),
+            low, high = c / SETTINGS.bracket_factor, c * SETTINGS.bracket_factor
+            ends = np.log(low), np.log(min(high, 1.0) if bounded else high)
+            found: Any = minimize_scalar(
+                lambda log_c: self(np.exp(log_c)),
+                bounds=ends,
+                method="bounded",
+                options={"xatol": SETTINGS.log_tol},
             )
-            a, b = high - GOLDEN_RATIO * (high - low), low + GOLDEN_RATIO * (high - low)
-            at_a, at_b = self(np.exp(a)), self(np.exp(b))
-            for _ in range(SETTINGS.section_steps):
-                if at_a <= at_b:
-                    high, b, at_b = b, a, at_a
-                    a = high - GOLDEN_RATIO * (high - low)
-                    at_a = self(np.exp(a))
-                else:
-                    low, a, at_a = a, b, at_b
-                    b = low + GOLDEN_RATIO * (high - low)
-                    at_b = self(np.exp(b))
-        best, at = min((value, c), (at_a, np.exp(a)), (at_b, np.exp(b)))
+        at = c if value <= found.fun else np.exp(found.x)
         return {name: self.x[name] + at * self.v[name] for name in self.x}

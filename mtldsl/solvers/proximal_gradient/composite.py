@@ -10,7 +10,12 @@ import numpy as np
 
 from mtldsl.atoms.prox.composition import prox_of_sum, unsupported_reason
 from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm
-from mtldsl.solvers.design.gram import bordered_gram, gram_outgrows_inputs, gram_product
+from mtldsl.solvers.design.gram import (
+    bordered_gram,
+    gram_outgrows_inputs,
+    gram_product,
+    quadratic_weights,
+)
 from mtldsl.solvers.linear_systems.task_matrices import BlockLayout
 
 __all__ = [
@@ -158,9 +163,7 @@ class GramPiece:
 
     def __init__(self, loss: LossTerm):
         self.loss = self.term = loss
-        tasks, scale = loss.tasks, loss.uniform_scale if loss.uniform_scale is not None else loss.scale
-        weights: Any = scale
-        weights = weights * loss.atom.quadratic
+        tasks, weights = loss.tasks, quadratic_weights(loss)
         self.gram = bordered_gram(loss, weights)
         weighted = weights * tasks.targets
         self.cross = tasks.adjoint(weighted)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from mtldsl.normal_form.form import LossTerm, NormalForm
-from mtldsl.solvers.design.gram import bordered_gram
+from mtldsl.solvers.design.design import SmoothLoss
+from mtldsl.solvers.design.gram import bordered_gram, gram_product, quadratic_weights
 from mtldsl.solvers.linear_systems.task_matrices import BlockLayout, places
 from mtldsl.solvers.numerics import operator_splitting
 from mtldsl.solvers.numerics.anderson import AndersonExtrapolation
@@ -94,11 +94,6 @@ class QuadraticSplitting:
         system = self.hessian + np.diag(self.penalty * self.metric[:, 0])
         self.inverse = np.linalg.inv(system)
 
-    def apply(self, matrices, V) -> np.ndarray:
-        if matrices.ndim == 2:
-            return matrices @ V
-        return np.matmul(matrices, np.ascontiguousarray(V.T)[:, :, None])[:, :, 0].T
-
     def prox(self, s) -> np.ndarray:
         steps = {name: 1.0 / (self.penalty * scale) for name, scale in self.scales.items()}
         return self.proximal.prox(s.ravel(), steps).reshape(s.shape)
@@ -112,12 +107,12 @@ class QuadraticSplitting:
         for iteration in range(1, max_iter + 1):
             M = self.penalty * self.metric
             w = self.prox(s)
-            x = self.apply(self.inverse, self.b + M * (2.0 * w - s))
+            x = gram_product(self.inverse, self.b + M * (2.0 * w - s))
             difference = x - w
             self.w, self.y = w, M * (s - w)
             self.iterations += 1
             # the first images only say how far the guess was
-            if iteration > 1 and done(w, self.y, -self.apply(self.hessian, difference) - M * difference):
+            if iteration > 1 and done(w, self.y, -gram_product(self.hessian, difference) - M * difference):
                 return
             if iteration >= balance_at and w_before is not None:
                 widest = operator_splitting.SETTINGS.penalty_range_factor
@@ -254,7 +249,7 @@ class ProximalNewton:
             unit = max(unit, float(np.mean(np.diagonal(hessian, axis1=-2, axis2=-1))))
             hessian = hessian + max(damping, SETTINGS.damping_share) * unit * np.eye(len(x))
             splitting.w = x
-            splitting.set_quadratic(hessian, splitting.apply(hessian, x) - gradient)
+            splitting.set_quadratic(hessian, gram_product(hessian, x) - gradient)
             goal = SETTINGS.forcing_share * residual
             splitting.run(
                 lambda w, y, r, goal=goal: watch.expired or float(np.linalg.norm(r)) <= goal,
@@ -294,10 +289,8 @@ class ProximalNewton:
         total = 0.0
         for loss in self.form.losses:
             if np.isfinite(loss.atom.curvature):
-                tasks, weights = loss.tasks, 1.0 if loss.scale is None else loss.scale
-                total += loss.atom.curvature * _weighted_squares(
-                    tasks, np.broadcast_to(weights, tasks.n_samples)
-                )
+                weight = 1.0 if loss.scale is None else float(np.max(loss.scale))
+                total += loss.atom.curvature * weight * float(np.square(loss.column_lengths).sum())
         return total / self.splitting.w.size
 
     # --------------------------------------------------------------------------------------------- pieces
@@ -325,7 +318,12 @@ class ProximalNewton:
         self.work += FLOPS_PER_CALL + matrices / MATRIX_SPEEDUP
         whole = np.zeros((side, side))  # all of it where a parameter of the losses is zero
         for loss, z in zip(self.form.losses, predictions, strict=True):
-            whole = whole + _spread(bordered_gram(loss, second_derivative(loss, z)), loss, self.layout.shapes)
+            weights = (
+                quadratic_weights(loss)
+                if loss.atom.quadratic is not None
+                else SmoothLoss.of(loss).curvature(z)
+            )
+            whole = whole + _spread(bordered_gram(loss, weights), loss, self.layout.shapes)
         return whole
 
     def _point(self, x, y, iteration: int, slopes=None) -> Point:
@@ -338,16 +336,6 @@ class ProximalNewton:
         slopes = slopes or [loss.gradient(loss.predictions(blocks)) for loss in self.form.losses]
         inner = 2.0 * splitting.iterations * self.layout.size * (self.layout.size // self.columns)
         return Point(blocks, slopes, duals, iteration, work=self.work + inner)
-
-
-def second_derivative(loss: LossTerm, z) -> np.ndarray | float:
-    """The second derivative of the loss in every prediction; a number where all share it. By a difference of gradients, which serves the piecewise
-    smooth ones too: Newton's method asks no more of it."""
-    if loss.atom.quadratic is not None:
-        weights: Any = loss.uniform_scale if loss.uniform_scale is not None else loss.scale  # one is there
-        return weights * loss.atom.quadratic
-    h = 1e-4 * np.maximum(1.0, np.abs(z))
-    return np.maximum((loss.gradient(z + h) - loss.gradient(z - h)) / (2.0 * h), 0.0)
 
 
 def _spread(gram, loss: LossTerm, shapes) -> np.ndarray:
@@ -364,15 +352,3 @@ def _spread(gram, loss: LossTerm, shapes) -> np.ndarray:
         for second, e, columns in entries:
             hessian[..., at[first], at[second]] += c * e * gram[..., rows, columns]
     return hessian
-
-
-def _weighted_squares(tasks, weights) -> float:
-    """sum over all samples of weight * ||x||^2."""
-    if tasks.is_shared and tasks.mask is None:
-        return float(_row_squares(tasks.X) @ weights.reshape(tasks.n_tasks, -1).sum(axis=0))
-    inputs = zip(tasks.inputs, tasks.per_task(weights), strict=True)
-    return sum(float(_row_squares(X) @ w) for X, w in inputs)
-
-
-def _row_squares(X) -> np.ndarray:
-    return np.asarray(X.power(2).sum(axis=1)).ravel() if sparse.issparse(X) else np.einsum("ij,ij->i", X, X)

@@ -67,11 +67,26 @@ class GradientSettings:
 SETTINGS = GradientSettings()
 
 
+class _BlockSteps:
+    """Steps 1 / (L weight) of the blocks: the norm weighs each by its own curvature."""
+
+    def __init__(self, smooth: SmoothPart, proximal: ProximalPart, x):
+        self.smooth, self.proximal, self.layout = smooth, proximal, smooth.layout
+        self.weights = block_weights(smooth, x)
+        self.metric = np.empty(self.layout.size)
+        for name, at in self.layout.slices.items():
+            self.metric[at] = self.weights[name]
+        self.L, self.iteration = 1.0, 0
+
+    def _steps(self) -> dict[str, float]:
+        return {name: 1.0 / (self.L * weight) for name, weight in self.weights.items()}
+
+
 # --------------------------------------------------------------------------------------------------------------
 # Accelerated proximal gradient with restarts and steps that follow the local curvature.
 
 
-class AcceleratedGradient:
+class AcceleratedGradient(_BlockSteps):
     """x = prox(y - grad f(y) / L),  y = x + momentum (x - x_before).
 
     L rises until <grad f(x) - grad f(y), x - y> <= L ||x - y||^2 and relaxes slowly otherwise; the momentum restarts
@@ -81,14 +96,8 @@ class AcceleratedGradient:
     """
 
     def __init__(self, smooth: SmoothPart, proximal: ProximalPart, x):
-        self.smooth, self.proximal, self.layout = smooth, proximal, smooth.layout
+        super().__init__(smooth, proximal, x)
         self.x, self.images = x, smooth.images(x)
-        self.weights = block_weights(smooth, x)
-        self.metric = np.empty(self.layout.size)
-        for name, at in self.layout.slices.items():
-            self.metric[at] = self.weights[name]
-        self.L = 1.0
-        self.iteration = 0
 
     def run(self, max_iter: int, watch: Watch) -> tuple[Point, bool]:
         """(last point, whether watch said stop) after at most max_iter iterations."""
@@ -141,9 +150,6 @@ class AcceleratedGradient:
                 if math.isfinite(needed)
                 else 10.0 * self.L
             )
-
-    def _steps(self) -> dict[str, float]:
-        return {name: 1.0 / (self.L * weight) for name, weight in self.weights.items()}
 
     def _point(self, x, images, before_prox) -> Point:
         blocks = {name: block.copy() for name, block in self.layout.blocks(x).items()}
@@ -209,20 +215,15 @@ class GapEstimate:
 # Source: Mai and Johansson, "Anderson acceleration of proximal gradient methods", ICML 2020.
 
 
-class ExtrapolatedGradient:
+class ExtrapolatedGradient(_BlockSteps):
     """s -> x - grad f(x) / (L metric) with x = prox_h(s), extrapolated as long as f + h falls, where f has no quadratic pieces.
 
     What plain steps do not lower asks for a larger L; the subgradient of h that s stands for is kept when L changes.
     """
 
     def __init__(self, smooth: SmoothPart, proximal: ProximalPart, x, tol: float = 0.0):
-        self.smooth, self.proximal, self.layout = smooth, proximal, smooth.layout
+        super().__init__(smooth, proximal, x)
         self.gap, self.target = GapEstimate.of(smooth.form) if tol > 0 else None, 0.8 * tol
-        self.weights = block_weights(smooth, x)
-        self.metric = np.empty(self.layout.size)
-        for name, at in self.layout.slices.items():
-            self.metric[at] = self.weights[name]
-        self.L, self.iteration = 1.0, 0
         self.anderson = AndersonExtrapolation(SETTINGS.memory_steps)
         self.is_homogeneous = not proximal.parts.moved and all(
             f.atom.homogeneous for f in smooth.form.functions
@@ -244,9 +245,6 @@ class ExtrapolatedGradient:
         else:
             value += self.proximal.value(self.layout.blocks(x))
         return x, images, value
-
-    def _steps(self) -> dict[str, float]:
-        return {name: 1.0 / (self.L * weight) for name, weight in self.weights.items()}
 
     def run(self, max_iter: int, watch: Watch) -> tuple[Point, bool]:
         """(last point, whether watch said stop) after at most max_iter iterations."""
