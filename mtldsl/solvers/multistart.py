@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -28,6 +29,7 @@ __all__ = [
     "from_several_starts",
     "seen_by_solvers",
     "solve_form",
+    "solve_roughly",
     "starting_point",
 ]
 
@@ -291,26 +293,30 @@ def bare_start(form: NormalForm, tol: float, watch: Watch) -> Point | None:
     if not capped or not all(form.functions[k].atom.is_bounded for k in capped):
         return None
     bare = replace(form, functions=tuple(form.functions[k] for k in kept))
-    name = next(accepting_routes(bare), None) if bare.is_convex else None
+    if not bare.is_convex:
+        return None
+    most = SETTINGS.bare_steps
+    found = solve_roughly(bare, tol=SETTINGS.bare_tol_share * tol, max_iter=most, watch=watch, asks=most)
+    if found is None:
+        return None
+    duals: list[Any] = [np.zeros(f.map.shape) for f in form.functions]
+    for place, k in enumerate(kept):
+        duals[k] = None if found.function_duals is None else found.function_duals[place]
+    return Point(found.blocks, found.loss_duals, duals, found.iteration)
+
+
+def solve_roughly(
+    convex: NormalForm, *, tol: float, max_iter: int, watch: Watch, asks: float = math.inf
+) -> Point | None:
+    """The last point of the fastest solver that takes the form, about solved to a gap of tol; None where there is none."""
+    name = next(accepting_routes(convex), None)
     if name is None:
         return None
 
-    def as_given(point: Point) -> Point:
-        duals: list[Any] = [np.zeros(f.map.shape) for f in form.functions]
-        for place, k in enumerate(kept):
-            duals[k] = None if point.function_duals is None else point.function_duals[place]
-        return Point(point.blocks, point.loss_duals, duals, point.iteration)
-
     def is_solved(point: Point) -> bool:
-        return certify(bare, point.blocks, point.loss_duals, point.function_duals).within(
-            SETTINGS.bare_tol_share * tol
-        )
+        return certify(convex, point.blocks, point.loss_duals, point.function_duals).within(tol)
 
-    rough = StoppingWatch(watch, is_solved, asks=SETTINGS.bare_steps)
+    rough = StoppingWatch(watch, is_solved, asks)
     with suppress(SolverError), breakdowns(name):
-        get_solver(name).solve(
-            bare, tol=SETTINGS.bare_tol_share * tol, max_iter=SETTINGS.bare_steps, start=None, watch=rough
-        )
-    if rough.last is None:
-        return None
-    return as_given(rough.last)
+        get_solver(name).solve(convex, tol=tol, max_iter=max_iter, start=None, watch=rough)
+    return rough.last

@@ -1,12 +1,14 @@
 """Methods of solvers: each by its name, with the same certificate; unknown ones are told; explain() says which begins."""
 
+from unittest.mock import Mock
+
 import numpy as np
 import pytest
 
 import mtldsl as mtl
 from mtldsl.errors import ModelError, SolverError
 from mtldsl.solvers.routes import SOLVERS, get_solver
-from mtldsl.solvers.solver import MethodSolver
+from mtldsl.solvers.solver import Method, MethodSolver, Point, StoppingWatch, single_method
 from tests.loops import for_each
 from tests.models import shared
 
@@ -48,7 +50,6 @@ MODELS = {
 #: methods of models that tests of their own have: large, not convex, with equations, of label graphs
 ELSEWHERE = {
     "coordinate_descent.tasks",
-    "multipliers.features",
     "multipliers.equations",
     "multipliers.spectral",
     "admm.spectral",
@@ -75,13 +76,33 @@ def test_a_method_is_chosen_by_name_with_the_same_certificate(name):
     assert found.objective == pytest.approx(auto.objective, rel=2e-5)
 
 
+class Handover(MethodSolver):
+    """Two methods: the first shows nothing and gives up, the second ends with what it was given."""
+
+    name = "handover"
+    methods = (
+        Method("idle", "shows nothing", lambda form: None, lambda *_: (None, False)),
+        Method(
+            "last",
+            "returns its start",
+            lambda form: None,
+            lambda form, tol, most, start, watch: (start, True),
+        ),
+    )
+
+    def refuses(self, form):
+        return None
+
+
 def test_where_a_method_gives_up_the_next_goes_on():
-    """Tasks whose features are all needed are not solved feature by feature: interior points do it, as without a name."""
-    problem = mtl.minimize(mtl.hinge_loss(V, SIGNS) + 1e-3 * mtl.l1_norm(V))
-    assert problem.explain().method.startswith("multipliers.features (")
-    assert problem.solve("multipliers").is_optimal
-    with pytest.raises(SolverError, match=r"multipliers\.features found no point on this model"):
-        problem.solve("multipliers.features")
+    form = mtl.minimize(mtl.hinge_loss(V, SIGNS) + mtl.l1_norm(V)).form()
+    solver, start = Handover(), Point(form.zeros())
+    rest = {"tol": 1e-4, "max_iter": 10, "watch": StoppingWatch(Mock(expired=False))}
+    assert solver.solve(form, start=start, **rest) is start
+    alone = single_method(solver, solver.methods[0])
+    assert alone.solve(form, start=start, **rest) is start
+    with pytest.raises(SolverError, match=r"handover\.idle found no point on this model"):
+        alone.solve(form, start=None, **rest)
 
 
 def test_a_method_that_does_not_take_the_model_says_why():

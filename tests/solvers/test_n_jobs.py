@@ -27,8 +27,6 @@ def separate(n, d, m=5, seed=0):
 MODELS = {
     "logistic": (60, 300, True, mtl.logistic_loss, 4),
     "lasso": (80, 1100, True, mtl.squared_loss, 20),
-    # few features are needed: tasks go one by one on working sets, as they would not where many are
-    "hinge": (200, 700, True, mtl.hinge_loss, 40),
     # few features: all tasks go together, and their Gram matrices are made in threads
     "huber": (9000, 40, False, mtl.huber_loss, 50),
 }

@@ -70,27 +70,12 @@ def _planes_refusal(form: NormalForm) -> str | None:
     return why_not_two_blocks(form) if _has_planes(form) else "no loss is a maximum of planes per task."
 
 
-def _spectral(form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch, **_):
-    return SpectralADMM(form, tol, start).run(max_iter, watch), True
-
-
-def _two_blocks(
-    form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch, *,
-    relaxation: float, anderson_memory: int, pull: float, **_
-):  # fmt: skip
-    return TwoBlockADMM(form, tol, start, relaxation, pull, anderson_memory).run(max_iter, watch), True
-
-
-def _lifted(
-    form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch, *, relaxation: float, anderson_memory: int, **_
-):  # fmt: skip
-    return LiftedRun(form, tol, start, relaxation, anderson_memory).run(max_iter, watch), True
-
-
-def _splitting(
-    form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch, *, relaxation: float, anderson_memory: int, **_
-):  # fmt: skip
-    return ADMMIteration(form, tol, start, relaxation, anderson_memory).run(max_iter, watch), True
+def _run_of(kind: type, *options: str):
+    """Run of a class that takes some of ADMM's options."""
+    return lambda form, tol, most, start, watch, **given: (
+        kind(form, tol, start, *(given[name] for name in options)).run(most, watch),
+        True,
+    )
 
 
 METHODS = (
@@ -98,16 +83,26 @@ METHODS = (
         "spectral",
         "one function of the spectrum that is not convex",
         lambda form: "the model is convex." if form.is_convex else None,
-        _spectral,
+        _run_of(SpectralADMM),
     ),
-    Method("planes", "two blocks, a model of planes per task and the weights", _planes_refusal, _two_blocks),
+    Method(
+        "planes",
+        "two blocks, a model of planes per task and the weights",
+        _planes_refusal,
+        _run_of(TwoBlockADMM, "relaxation", "pull", "anderson_memory"),
+    ),
     Method(
         "lifted",
         "planes per task as one more term with a prox",
         lambda form: None if _has_planes(form) else "no loss is a maximum of planes per task.",
-        _lifted,
+        _run_of(LiftedRun, "relaxation", "anderson_memory"),
     ),
-    Method("splitting", "one copy per term, factorized once", lambda form: None, _splitting),
+    Method(
+        "splitting",
+        "one copy per term, factorized once",
+        lambda form: None,
+        _run_of(ADMMIteration, "relaxation", "anderson_memory"),
+    ),
 )
 
 

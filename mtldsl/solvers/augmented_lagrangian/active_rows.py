@@ -10,7 +10,6 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import blas, lapack
 
-from mtldsl.data.products import gram
 from mtldsl.solvers.design.task_design import Designs
 
 __all__ = [
@@ -66,17 +65,24 @@ def held_rows(designs: Designs, k: int, part) -> Any:
     if not hasattr(part, "half"):
         F = ActiveRows(designs, k, part.rows)
         return F if F.entries > SETTINGS.max_copied_entries else F.array()
-    if part.rank * float(designs.loss.tasks.n_features) > SETTINGS.max_copied_entries:
+    features = float(designs.loss.tasks.n_features)
+    if hasattr(part, "signed_rows") and part.rank * features > SETTINGS.max_copied_entries:
         return ActiveRowsTangent(designs, k, part)
-    ones = part.half(np.ones((designs.counts[k], 1)))
+    return _half(designs, k, part)
+
+
+def _half(designs: Designs, k: int, part) -> Any:
+    """F as the part's own `half` makes it, with the columns' means taken off and the intercept's column."""
     F = part.half(designs.inputs_of(k))
-    F = F if designs.means is None else F - ones @ designs.means[:, k : k + 1].T
-    return _bordered(F, ones) if designs.has_intercepts else F
+    if not designs.has_intercepts:
+        return F
+    ones = part.half(np.ones((designs.counts[k], 1)))
+    return _bordered(F if designs.means is None else F - ones @ designs.means[:, k : k + 1].T, ones)
 
 
 def gram_of(F) -> np.ndarray:
     """F^T F."""
-    if isinstance(F, ActiveRows | ActiveRowsTangent):
+    if isinstance(F, ActiveRows):
         return F.gram()
     G: Any = F.T @ F
     return G.toarray() if sparse.issparse(G) else G
@@ -87,14 +93,10 @@ class ActiveRows:
 
     def __init__(self, designs: Designs, k: int, rows: np.ndarray):
         self.designs, self.k, self.held = designs, k, rows
-        n, d = (
-            designs.counts[k],
-            designs.loss.tasks.n_features if designs.is_shared else designs.inputs[k].shape[1],
-        )
-        self.shape = (len(rows), d + designs.has_intercepts)
         every = designs.X if designs.is_shared else designs.inputs[k]
-        an_entry = every.nnz / max(every.shape[0] * d, 1) if designs.is_sparse else 1.0
-        self.entries = len(rows) * d * an_entry
+        n, d = designs.counts[k], every.shape[1]
+        self.row_entries = every.nnz / max(every.shape[0], 1) if designs.is_sparse else float(d)
+        self.shape, self.entries = (len(rows), d + designs.has_intercepts), len(rows) * self.row_entries
         is_large = designs.is_sparse and every.nnz > SETTINGS.large_entries
         share = SETTINGS.max_copied_large_share if is_large else SETTINGS.max_copied_share
         self.is_most = len(rows) > share * n and not (designs.is_shared and designs.rows_of is not None)
@@ -105,11 +107,10 @@ class ActiveRows:
         return _bordered(F, np.ones((len(held), 1))) if self.designs.has_intercepts else F
 
     def pieces(self) -> Iterator[Any]:
-        r, D = self.shape
-        rows = int(SETTINGS.piece_entries * r / max(self.entries, 1.0))
-        step = max(rows, D if self.designs.is_sparse else 64)
-        for first in range(0, r, step):
-            yield self.array(slice(first, first + step))
+        rows = int(SETTINGS.piece_entries / max(self.row_entries, 1.0))
+        step = max(rows, self.shape[1] if self.designs.is_sparse else 64)
+        for first in range(0, len(self.held), step):
+            yield ActiveRows.array(self, slice(first, first + step))
 
     def gram(self) -> np.ndarray:
         total, room = np.zeros((self.shape[1], self.shape[1])), None
@@ -129,21 +130,70 @@ class ActiveRows:
         """F^T (F x), through all rows: asked where most are held."""
         designs, k = self.designs, self.k
         X, d = designs.inputs_of(k), self.shape[1] - designs.has_intercepts
-        shift = float(x[d]) if designs.has_intercepts else 0.0
         mean = None if designs.means is None else designs.means[:, k]
-        if mean is not None:
-            shift -= float(mean @ x[:d])
-        t = np.zeros(X.shape[0])
-        t[self.held] = (X @ x[:d])[self.held] + shift
+        shift = float(x[d]) if designs.has_intercepts else 0.0
+        t = self._weighed(X @ x[:d] + (shift if mean is None else shift - float(mean @ x[:d])))
         pulled = np.asarray(X.T @ t)
         if mean is not None:
             pulled -= t.sum() * mean
         return np.append(pulled, t.sum()) if designs.has_intercepts else pulled
 
+    def _weighed(self, z: np.ndarray) -> np.ndarray:
+        """(I - D) z."""
+        t = np.zeros_like(z)
+        t[self.held] = z[self.held]
+        return t
+
+
+class ActiveRowsTangent(ActiveRows):
+    """F^T F = X^T (I - J) X of large X, I - J a projection with sums over pools and groups: `Tangent.half` may be as large as X."""
+
+    def __init__(self, designs: Designs, k: int, tangent):
+        super().__init__(designs, k, tangent.alone)
+        self.tangent, self.X = tangent, designs.inputs_of(k)
+        self.mean = None if designs.means is None else designs.means[:, k]
+        self.shape = (tangent.rank, self.shape[1])
+        self.entries = float(self.X.nnz if designs.is_sparse else self.X.size)
+        self.is_most = designs.is_sparse or tangent.rank > SETTINGS.max_copied_share * self.X.shape[0]
+
+    def array(self, some: slice = slice(None)):
+        return _half(self.designs, self.k, self.tangent)
+
+    def _weighed(self, z: np.ndarray) -> np.ndarray:
+        return self.tangent.product(z)
+
+    def _sums(self, S) -> np.ndarray:
+        """S F for sums S (k, n) of samples, X being F without a projection."""
+        R = S @ self.X
+        R = R.toarray() if sparse.issparse(R) else np.asarray(R, float)
+        if not self.designs.has_intercepts:
+            return R
+        totals = np.asarray(S.sum(axis=1), float).reshape(-1, 1)
+        if self.mean is not None:
+            R -= totals * self.mean
+        return np.hstack([R, totals])
+
+    def _signed_rows(self) -> Iterator[tuple[float, np.ndarray]]:
+        return self.tangent.signed_rows(self._sums, max(SETTINGS.piece_entries // self.shape[1], 64))
+
+    def squares(self) -> np.ndarray:
+        """(D,) squared lengths of the columns."""
+        squares = super().squares()
+        for sign, R in self._signed_rows():
+            squares += sign * squares_of(R)
+        return np.maximum(squares, 0.0)
+
+    def gram(self) -> np.ndarray:
+        G = super().gram()
+        for sign, R in self._signed_rows():
+            # G is symmetric: added to its transpose, which BLAS takes as it lies, and without an array of products beside it
+            blas.dgemm(sign, R.T, R.T, beta=1.0, c=G.T, trans_b=True, overwrite_c=True)
+        return G
+
 
 def squares_of(F) -> np.ndarray:
     """(D,) squared lengths of the columns."""
-    if isinstance(F, ActiveRows | ActiveRowsTangent):
+    if isinstance(F, ActiveRows):
         return F.squares()
     if sparse.issparse(F):
         total = np.zeros(F.shape[1])
@@ -159,75 +209,6 @@ def _bordered(F, ones):
     return sparse.hstack([F, ones], format="csr") if sparse.issparse(F) else np.hstack([F, ones])
 
 
-class ActiveRowsTangent:
-    """F^T F = X^T (I - J) X of large X, I - J a projection with sums over pools and groups: `Tangent.half` may be as large as X."""
-
-    def __init__(self, designs: Designs, k: int, tangent):
-        self.designs, self.k, self.tangent = designs, k, tangent
-        self.X = designs.inputs_of(k)
-        self.mean = None if designs.means is None else designs.means[:, k]
-        n, d = self.X.shape
-        self.shape = (tangent.rank, d + designs.has_intercepts)
-        self.entries = float(self.X.nnz if designs.is_sparse else self.X.size)
-        self.is_most = designs.is_sparse or tangent.rank > SETTINGS.max_copied_share * n
-
-    def array(self) -> np.ndarray:
-        F, border = self.tangent.half(self.X), self.designs.has_intercepts
-        ones = self.tangent.half(np.ones((self.X.shape[0], 1))) if border else None
-        if self.mean is not None:
-            F -= ones * self.mean
-        return F if ones is None else np.hstack([F, ones])
-
-    def _rows(self, S) -> np.ndarray:
-        """S F for sums S (k, n) of samples, X being F without a projection."""
-        R = S @ self.X
-        R = R.toarray() if sparse.issparse(R) else np.asarray(R, float)
-        if not self.designs.has_intercepts:
-            return R
-        totals = np.asarray(S.sum(axis=1), float).reshape(-1, 1)
-        if self.mean is not None:
-            R -= totals * self.mean
-        return np.hstack([R, totals])
-
-    def _signed_rows(self) -> Iterator[tuple[float, np.ndarray]]:
-        return self.tangent.signed_rows(self._rows, max(SETTINGS.piece_entries // self.shape[1], 64))
-
-    def curved(self, x: np.ndarray) -> np.ndarray:
-        """F^T (F x)."""
-        d, border = self.X.shape[1], self.designs.has_intercepts
-        z = self.X @ x[:d]
-        if border:
-            z += x[d] if self.mean is None else x[d] - self.mean @ x[:d]
-        t = self.tangent.product(z)
-        pulled = np.asarray(self.X.T @ t)
-        if self.mean is not None:
-            pulled -= t.sum() * self.mean
-        return np.append(pulled, t.sum()) if border else pulled
-
-    def squares(self) -> np.ndarray:
-        """(D,) squared lengths of the columns."""
-        squares = ActiveRows(self.designs, self.k, self.tangent.alone).squares()
-        for sign, R in self._signed_rows():
-            squares += sign * squares_of(R)
-        return np.maximum(squares, 0.0)
-
-    def gram(self) -> np.ndarray:
-        alone = self.tangent.alone
-        if self.designs.is_sparse:
-            held = np.zeros(self.X.shape[0])
-            held[alone] = 1.0
-            G = gram(self.X, held)
-            if self.designs.has_intercepts:
-                border = np.asarray(self.X.T @ held)
-                G = np.block([[G, border[:, None]], [border[None, :], held.sum()]])
-        else:
-            G = ActiveRows(self.designs, self.k, alone).gram()
-        for sign, R in self._signed_rows():
-            # G is symmetric: added to its transpose, which BLAS takes as it lies, and without an array of products beside it
-            blas.dgemm(sign, R.T, R.T, beta=1.0, c=G.T, trans_b=True, overwrite_c=True)
-        return G
-
-
 # --------------------------------------------------------------------------------------------------------------
 # One task's Newton system: penalty X_K^T X_K + a diagonal, X_K the rows at kinks, with the intercept's own row and column.
 
@@ -235,23 +216,19 @@ class ActiveRowsTangent:
 class TaskSystem:
     """H = penalty F^T F + diag(diagonal), positive definite.
 
-    Few rows, many unknowns: those of a large diagonal, but for `tied` ones, are eliminated in the space of rows (G below), which leaves a
+    Few rows, many unknowns: those of a large diagonal are eliminated in the space of rows (G below), which leaves a
     system of the others:  S = diag_A + F_A^T G^-1 F_A,  G = 1 / penalty + F_Z diag_Z^-1 F_Z^T. Where either way takes too much, H is not
     factorized: `is_direct` is False, and `solve` divides by the diagonal of H, for conjugate gradients.
 
     work, work_of_product : multiplications that it took to set up, and those of a product and a solution, about
     """
 
-    def __init__(self, F, penalty: float, diagonal: np.ndarray, tied: np.ndarray | None = None):
+    def __init__(self, F, penalty: float, diagonal: np.ndarray):
         self.penalty, self.diagonal = penalty, diagonal
         r, D = F.shape
         own = diagonal < 0.5 * diagonal.max(initial=0.0)
-        if tied is not None:
-            own[tied] = True
         k = int(np.count_nonzero(own))
-        self.refines = (
-            tied is None and k > r
-        )  # then all go, and what that costs in digits comes back in a second round
+        self.refines = k > r  # then all go, and what that costs in digits comes back in a second round
         if self.refines:
             own[:], k = False, 0
         whole = r * D**2 + D**3 / 3
@@ -269,28 +246,16 @@ class TaskSystem:
         self.work_of_product = 4.0 * entries + (
             2.0 * (r if self.by_rows else D) ** 2 if self.is_direct else D
         )
-        needs_array = (
-            self.by_rows
-            if self.is_direct
-            else isinstance(F, ActiveRows | ActiveRowsTangent) and not F.is_most
-        )
+        needs_array = self.by_rows if self.is_direct else isinstance(F, ActiveRows) and not F.is_most
         if not self.is_direct:
             self.scale = 1.0 / (penalty * squares_of(F) + diagonal)
-        self.F = F = F.array() if needs_array and isinstance(F, ActiveRows | ActiveRowsTangent) else F
+        self.F = F = F.array() if needs_array and isinstance(F, ActiveRows) else F
         if not self.is_direct:
             return
         if self.by_rows:
             self._eliminate(np.flatnonzero(own), np.flatnonzero(~own))
         else:
-            # tied unknowns last: their block of H^-1 is the inverse of the last block of the factor alone
-            self.order = None
-            if tied is not None:
-                rest = np.ones(D, bool)
-                rest[tied] = False
-                self.order = np.concatenate([np.flatnonzero(rest), tied])
-                diagonal = diagonal[self.order]
             H = gram_of(F)
-            H = H if self.order is None else H[np.ix_(self.order, self.order)]
             H *= penalty
             H.flat[:: D + 1] += diagonal
             self.factor = _factor(H)
@@ -298,12 +263,6 @@ class TaskSystem:
     def _eliminate(self, A: np.ndarray, Z: np.ndarray) -> None:
         self.A, self.Z = A, Z
         F: Any = self.F
-        if not len(A) and not sparse.issparse(F):  # the system of the rows is all there is
-            self.F_Z, self.inverse_Z = F, 1.0 / self.diagonal
-            G = (F * self.inverse_Z) @ F.T
-            G.flat[:: len(G) + 1] += 1.0 / self.penalty
-            self.G = _factor(G)
-            return
         self.F_A, self.F_Z = F[:, A], F[:, Z]
         self.inverse_Z = 1.0 / self.diagonal[Z]
         if sparse.issparse(F):
@@ -323,18 +282,11 @@ class TaskSystem:
         if not self.is_direct:
             return self.scale * r
         if not self.by_rows:
-            if self.order is None:
-                return _solve(self.factor, r)
-            x = np.empty_like(r)
-            x[self.order] = _solve(self.factor, r[self.order])
-            return x
+            return _solve(self.factor, r)
         x = self._solve_by_rows(r)
         return x + self._solve_by_rows(r - self.product(x)) if self.refines else x
 
     def _solve_by_rows(self, r: np.ndarray) -> np.ndarray:
-        if not len(self.A) and not sparse.issparse(self.F):
-            scaled = self.inverse_Z * r
-            return scaled - self.inverse_Z * (_solve(self.G, self.F_Z @ scaled) @ self.F_Z)
         scaled = self.inverse_Z * r[self.Z]
         t = _solve(self.G, self.F_Z @ scaled)
         x_A = _solve(self.S, r[self.A] - self.F_A.T @ t)
@@ -343,18 +295,10 @@ class TaskSystem:
         x[self.Z] = scaled - self.inverse_Z * (self.F_Z.T @ (t + self.T @ x_A))
         return x
 
-    def inverse_on_tied(self, tied: np.ndarray) -> np.ndarray:
-        """The rows and columns of H^-1 that are tied; below the diagonal, what lies above it means nothing."""
-        if not self.by_rows:
-            first = len(self.diagonal) - len(tied)
-            return lapack.dpotri(self.factor[first:, first:], lower=1)[0]
-        at = np.searchsorted(self.A, tied)
-        return lapack.dpotri(self.S, lower=1)[0][np.ix_(at, at)]
-
     def product(self, x: np.ndarray) -> np.ndarray:
         """H x."""
         F = self.F
-        curved = F.curved(x) if isinstance(F, ActiveRows | ActiveRowsTangent) else F.T @ (F @ x)
+        curved = F.curved(x) if isinstance(F, ActiveRows) else F.T @ (F @ x)
         return self.penalty * curved + self.diagonal * x
 
 
@@ -365,13 +309,7 @@ def work_of_factor(F) -> float:
 
 
 def _entries(F) -> float:
-    return (
-        F.entries
-        if isinstance(F, ActiveRows | ActiveRowsTangent)
-        else F.nnz
-        if sparse.issparse(F)
-        else F.size
-    )
+    return F.entries if isinstance(F, ActiveRows) else F.nnz if sparse.issparse(F) else F.size
 
 
 def _factor(H: np.ndarray) -> np.ndarray:

@@ -41,27 +41,6 @@ def _untied_refusal(form: NormalForm) -> str | None:
     return None if is_untied(form) else "tasks are tied, or the loss is not a sum over samples."
 
 
-def _with_equations(
-    form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch
-) -> tuple[Point, bool]:
-    return EqualityConstrainedRun(form, tol).run(max_iter, watch), True
-
-
-def _linearise_spectrum(
-    form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch
-) -> tuple[Point, bool]:
-    return SpectralRun(form, tol, start).run(max_iter, watch), True
-
-
-def _on_features(
-    form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch
-) -> tuple[Point | None, bool]:
-    run = AugmentedLagrangianRun(form, tol, start)
-    tasks = run.tasks_by_features()
-    point = None if tasks is None else run.by_features(tasks, max_iter, watch)
-    return point, point is not None
-
-
 def _by_interior_points(
     form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch
 ) -> tuple[Point | None, bool]:
@@ -76,30 +55,18 @@ def _by_interior_points(
     return run.by_interior_points(max_iter, watch)
 
 
-def _by_newton(
-    form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch
-) -> tuple[Point, bool]:
-    return AugmentedLagrangianRun(form, tol, start).run(max_iter, watch), True
-
-
 METHODS = (
     Method(
         "equations",
         "interior points beside equations between tasks",
         lambda form: None if isinstance(single_block(form), str) else "there are no equations between tasks.",
-        _with_equations,
+        lambda form, tol, most, start, watch: (EqualityConstrainedRun(form, tol).run(most, watch), True),
     ),
     Method(
         "spectral",
         "a concave function of the spectrum, linearised again and again",
         lambda form: "the model is convex." if form.is_convex else None,
-        _linearise_spectrum,
-    ),
-    Method(
-        "features",
-        "task after task, each on the features that it needs",
-        _untied_refusal,
-        _on_features,
+        lambda form, tol, most, start, watch: (SpectralRun(form, tol, start).run(most, watch), True),
     ),
     Method(
         "interior_point",
@@ -107,7 +74,15 @@ METHODS = (
         _untied_refusal,
         _by_interior_points,
     ),
-    Method("newton", "semismooth Newton steps", lambda form: None, _by_newton),
+    Method(
+        "newton",
+        "semismooth Newton steps",
+        lambda form: None,
+        lambda form, tol, most, start, watch: (
+            AugmentedLagrangianRun(form, tol, start).run(most, watch),
+            True,
+        ),
+    ),
 )
 
 

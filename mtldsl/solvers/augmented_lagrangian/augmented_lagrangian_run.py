@@ -1,4 +1,4 @@
-"""One run of the method of multipliers on a form: outer steps, interior points, or tasks by some of their features."""
+"""One run of the method of multipliers on a form: outer steps, or interior points."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from mtldsl.normal_form.form import NormalForm, single_block
-from mtldsl.solvers.augmented_lagrangian.active_features import BestTasks, FeatureTask
+from mtldsl.solvers.augmented_lagrangian.best_tasks import BestTasks
 from mtldsl.solvers.augmented_lagrangian.interior_point import SETTINGS as INTERIOR
-from mtldsl.solvers.augmented_lagrangian.interior_point import has_interior, in_groups, is_light
+from mtldsl.solvers.augmented_lagrangian.interior_point import has_interior, in_groups
 from mtldsl.solvers.augmented_lagrangian.outer_loop import OuterLoop, first_phase, first_state
 from mtldsl.solvers.augmented_lagrangian.prox_parts import (
     KinkedScores,
@@ -23,7 +23,6 @@ from mtldsl.solvers.design.row_penalty import RowPenalty, function_duals
 from mtldsl.solvers.design.row_penalty import unsupported_reason as why_not_by_rows
 from mtldsl.solvers.design.task_design import Designs
 from mtldsl.solvers.solver import FLOPS_PER_CALL, MATRIX_SPEEDUP, Point, Watch
-from mtldsl.utils.parallel import in_jobs
 
 __all__ = [
     "AugmentedLagrangianRun",
@@ -38,20 +37,11 @@ class RunSettings:
     """Constants of a run.
 
     look_ratio            : what is missing over tol, from which on every step may be the last one
-    max_wanted_share      : features that multipliers between the kinks ask for, of all, below which working sets are worth it:
-                            measured, .35 are and .59 are not
-    max_dense_side_share  : the same of the smaller side, where interior points are the other way: measured, .4 are and .6 are not
-    max_sparse_side_share : the same with sparse inputs, of which working sets make dense columns: measured, .2 are and .3 are not
-    set_side_share        : features of a set, of the smaller side, from which on it is of no use
     neighbour_tol         : relative gap of a start that is a neighbour's solution
     max_neighbour_steps   : Newton steps from there
     """
 
     look_ratio: float = 300.0
-    max_wanted_share: float = 0.45
-    max_dense_side_share: float = 0.5
-    max_sparse_side_share: float = 0.25
-    set_side_share: float = 0.6
     neighbour_tol: float = 0.25
     max_neighbour_steps: int = 60
 
@@ -164,51 +154,6 @@ class AugmentedLagrangianRun:
             pass
         return self._made(tasks.v, tasks.b, tasks.u, iterations, None), False
 
-    def tasks_by_features(self) -> list[FeatureTask] | None:
-        """The tasks, each to be solved on some of the features; None where tasks are tied or most features will be needed."""
-        if not (self.part.is_separable and self.designs.is_many) or self.loss.has_score_steps:
-            return None
-        designs = self.designs
-        if self.has_interior and is_light(designs):
-            return None
-        side = min(len(self.part.unit), designs.counts.min()) if self.has_interior else np.inf
-        tasks = [
-            FeatureTask(designs, i, self.scores, self.part, SETTINGS.set_side_share * side)
-            for i in range(designs.n_tasks)
-        ]
-        wanted = np.mean([task.wanted for task in tasks])
-        share = SETTINGS.max_sparse_side_share if designs.is_sparse else SETTINGS.max_dense_side_share
-        few = wanted * len(self.part.unit) < share * side
-        return tasks if few and wanted < SETTINGS.max_wanted_share else None
-
-    def by_features(self, tasks: list[FeatureTask], max_iter: int, watch: Watch) -> Point | None:
-        """All tasks to one digit, then to the next; None where sets grow so large that interior points are for all features."""
-        accuracy = 0.1
-        while True:
-
-            def one(task: FeatureTask, expired, accuracy=accuracy) -> bool:
-                left = max_iter - task.steps
-                return left > 0 and task.solve(accuracy, left, expired)
-
-            solved = in_jobs(one, tasks, lambda: watch.expired)
-            point = self._point_of(tasks)
-            if watch(point) or point.iteration >= max_iter or watch.expired:
-                return point
-            if self.has_interior and any(task.is_outgrown for task in tasks):
-                return None
-            if not all(solved):
-                point.stopped = "stalled"
-                return point
-            accuracy *= 0.1
-            accuracy = 0.3 * self.tol if 0.03 * self.tol < accuracy < self.tol else accuracy
-
-    def _point_of(self, tasks: list[FeatureTask]) -> Point:
-        v = np.column_stack([task.v for task in tasks])
-        b = self.designs.centred(v, np.array([task.b for task in tasks]))
-        return self._made(
-            v, b, np.concatenate([task.u for task in tasks]), max(task.steps for task in tasks), None
-        )
-
     def _is_worth_a_look(self, outer: OuterLoop) -> bool:
         """A look costs some products with the data: the first step is, a tenth of what was missing is, and what may be the end."""
         if self.loss.has_score_steps:  # whose outer steps cost many looks
@@ -239,7 +184,7 @@ class AugmentedLagrangianRun:
                 assert outer is not None  # tasks by themselves have parts by rows
                 M = self.part.metric(outer.penalties.regularizer)
                 duals = self.part.shares(v + pull / M, M)
-        return Point(blocks, [self.scores.duals(u)], duals, taken, work=self._work(taken))
+        return Point(blocks, [u], duals, taken, work=self._work(taken))
 
     def _work(self, taken: int) -> float | None:
         """Flops of so many Newton steps on tied tasks; None where `AugmentedLagrangian.flops` tells them."""

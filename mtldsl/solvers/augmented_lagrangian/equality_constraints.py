@@ -137,7 +137,7 @@ class EqualityConstrainedRun:
             shares[id(f)] = N[at : at + size].reshape(f.map.shape)
             at += size
         duals = [shares[id(f)] if id(f) in shares else next(of_rows) for f in self.form.functions]
-        return Point(blocks, [run.scores.duals(run.u)], duals, run.iterations)
+        return Point(blocks, [run.u], duals, run.iterations)
 
 
 def _independent(A: Any, c: np.ndarray) -> np.ndarray:

@@ -13,18 +13,17 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.atoms.prox.composition import unsupported_reason
-from mtldsl.atoms.prox.spectral_matrix import largest_singular_value, singular_values, thin_svd
+from mtldsl.atoms.prox.spectral_matrix import singular_values, thin_svd
 from mtldsl.atoms.regularizers.spectral_norms import TraceNorm
 from mtldsl.certificates.stationarity import GRADIENT_FLOOR_SHARE, finite_steps
-from mtldsl.normal_form.form import FunctionTerm, MapEntry, NormalForm, single_loss
-from mtldsl.solvers.augmented_lagrangian.augmented_lagrangian_run import AugmentedLagrangianRun
-from mtldsl.solvers.augmented_lagrangian.outer_loop import OuterLoop
+from mtldsl.normal_form.form import FunctionTerm, LossTerm, MapEntry, NormalForm, single_loss
 from mtldsl.solvers.augmented_lagrangian.prox_parts import (
     KinkedScores,
     MatrixPart,
+    RadialScores,
     SmoothScores,
+    StructuredScores,
 )
-from mtldsl.solvers.augmented_lagrangian.semismooth_newton import NewtonState
 from mtldsl.solvers.augmented_lagrangian.tangent_newton import SETTINGS as TANGENTS
 from mtldsl.solvers.augmented_lagrangian.tangent_newton import SpectrumFunction, TangentSpaceNewton, is_small
 from mtldsl.solvers.design.task_design import Designs
@@ -33,14 +32,11 @@ from mtldsl.utils.interrupts import svd
 
 __all__ = [
     "SETTINGS",
-    "ConcavePart",
     "ConcaveSpectralTerm",
     "LinearizedConcavePart",
     "RankSettings",
     "concave_of",
-    "descend",
     "relax_to_trace_norm",
-    "reweighted_of",
     "settle_at_rank",
     "why_not_at_rank",
 ]
@@ -68,28 +64,20 @@ class RankSettings:
 
     slope_singular_value   : singular value at which the slope at zero is read
     slope_tol              : relative difference to the slope at a tenth of it, up to which that slope is finite
-    penalty_factor         : times the penalty from which on the augmented Lagrangian is differentiable, for a descent
     start_zero_tol         : singular value of a start, relative to the largest, that is zero
     patience_steps         : steps of the multipliers in which what is missing must fall by half
     settled_ratio          : what is missing over tol, at which the multipliers have settled
     max_runs               : runs, each from a point lower than the one before
     look_ratio             : what is missing over tol, from which on a point is worth a look
-    last_look_ratio        : what is missing over tol, from which on a look that is not content is the last
-    descent_patience_steps : outer steps of a descent that neither halve what is missing nor lower the objective
-    decrease_share         : of the objective, by which it is lower
     """
 
     slope_singular_value: float = 1e-9
     slope_tol: float = 1e-6
-    penalty_factor: float = 2.0
     start_zero_tol: float = 1e-7
     patience_steps: int = 15
     settled_ratio: float = 0.3
     max_runs: int = 20
     look_ratio: float = 30.0
-    last_look_ratio: float = 1e-2
-    descent_patience_steps: int = 12
-    decrease_share: float = 1e-5
 
 
 SETTINGS = RankSettings()
@@ -120,18 +108,6 @@ class ConcaveSpectralTerm:
         s = singular_values(W)
         return int(np.count_nonzero(s > TANGENTS.zero_tol * s.max(initial=0.0)))
 
-    def least_penalty(self, W: np.ndarray, P: np.ndarray) -> float:
-        """The penalty above which the function's prox is smooth around W, whose multipliers are P; inf where there is none."""
-        f = self.term
-        if not f.is_constraint and np.isfinite(f.atom.weak_convexity):
-            return SETTINGS.penalty_factor * f.coefficient * f.atom.weak_convexity
-        s = singular_values(W)[: self.rank_of(W)]
-        jumps = [*getattr(f.atom, "kinks", ()), *([] if f.atom.is_reweighted else [0.0])]
-        apart = float(np.abs(s[:, None] - jumps).min(initial=np.inf))
-        pull = largest_singular_value(P)
-        is_apart = apart > TANGENTS.zero_tol * s.max(initial=0.0)
-        return SETTINGS.penalty_factor * pull / apart if is_apart else np.inf
-
     def tilt(self, W: np.ndarray) -> np.ndarray:
         """T, the gradient of h at W."""
         U, s, Vt = thin_svd(W)
@@ -154,16 +130,6 @@ def concave_of(form: NormalForm) -> ConcaveSpectralTerm | str:
     )
 
 
-def reweighted_of(form: NormalForm) -> ConcaveSpectralTerm | None:
-    """The one function that is not convex, where it is smooth and an exact prox is known of its sum with all others."""
-    rough = [f for f in form.functions if not f.atom.convex]
-    if len(rough) != 1 or not (rough[0].atom.is_reweighted and rough[0].atom.exact_prox):
-        return None
-    found = ConcaveSpectralTerm(rough[0], None, rough[0].coefficient)
-    both = form.functions, relax_to_trace_norm(form, found).functions
-    return None if any(unsupported_reason([(f.coefficient, f.atom) for f in fs]) for fs in both) else found
-
-
 def _concave(f: FunctionTerm) -> ConcaveSpectralTerm | None:
     atom: Any = f.atom
     if f.is_constraint:
@@ -183,12 +149,6 @@ def relax_to_trace_norm(form: NormalForm, concave: ConcaveSpectralTerm) -> Norma
     weight = concave.weight or 1.0
     own = FunctionTerm(TraceNorm(), weight, concave.term.map, concave.term.typed)
     return replace(form, functions=tuple(own if f is concave.term else f for f in form.functions))
-
-
-class ConcavePart(MatrixPart):
-    """The joint prox of functions one of which is not convex, near a point where it is smooth among the matrices of one rank."""
-
-    least_slope = -np.inf
 
 
 class LinearizedConcavePart(MatrixPart):
@@ -220,9 +180,8 @@ def why_not_at_rank(form: NormalForm) -> str | None:
     if len(form.weight_blocks) != 1:
         return f"there are {len(form.weight_blocks)} weight matrices."
     (block,) = form.weight_blocks
-    atom = loss.atom
-    if not (atom.separable and (loss.is_piecewise_linear or (atom.smooth and atom.exact_prox))):
-        return f"{loss.typed} has to be a sum over samples with an exact proximal step."
+    if _scores_of(loss) is None:
+        return f"{loss.typed} has no exact proximal step with a derivative."
     own = loss.map.entries
     if len(own) != 1 or own[0].left is not None or loss.map.offset is not None or len(loss.intercepts) > 1:
         return f"{loss.typed} is not a loss of {block.name} itself."
@@ -237,6 +196,19 @@ def why_not_at_rank(form: NormalForm) -> str | None:
     if form.is_convex:
         return "every function is convex."
     return None if is_small(block.shape, 1) else f"the tangent spaces of {block.name} are large."
+
+
+def _scores_of(loss: LossTerm) -> type | None:
+    """The proximal steps of the loss with their derivatives; None where there are none."""
+    if loss.has_score_steps:
+        return StructuredScores
+    if loss.is_piecewise_linear:
+        return KinkedScores
+    if not loss.atom.exact_prox:
+        return None
+    if loss.atom.separable:
+        return SmoothScores if loss.atom.smooth else None
+    return RadialScores if loss.atom.radial else None
 
 
 def settle_at_rank(form: NormalForm, start: Point, *, tol: float, watch: Watch) -> Point | None:
@@ -267,7 +239,9 @@ def _settled(form: NormalForm, start: Point, tol: float, watch: Watch) -> Point 
     """The point at which the multipliers settle at the rank of the start, or where the time is up."""
     (loss,), (block,) = form.losses, form.weight_blocks
     designs = Designs(loss)
-    scores: Any = KinkedScores(loss) if loss.is_piecewise_linear else SmoothScores(loss)
+    kind = _scores_of(loss)
+    assert kind is not None  # the caller asked why not
+    scores: Any = kind(loss)
     right = _right(loss.map.entries[0], block.shape[1])
     rank = _rank(form, start.blocks[block.name])
     if rank == 0 or not is_small(block.shape, rank):
@@ -295,7 +269,7 @@ def _settled(form: NormalForm, start: Point, tol: float, watch: Watch) -> Point 
     for name in loss.intercepts:
         whole = steps.W if right is None else steps.W @ right
         blocks[name] = designs.intercepts(whole, steps.b)[None, :]
-    return Point(blocks, [scores.duals(steps.u)], None, start.iteration)
+    return Point(blocks, [steps.u], None, start.iteration)
 
 
 def _right(entry: MapEntry, q: int) -> np.ndarray | None:
@@ -326,62 +300,3 @@ def _rank(form: NormalForm, W: np.ndarray) -> int:
         return s.size
     bounds = [getattr(f.atom, "rank", s.size) for f in rough]
     return min([int(np.count_nonzero(s > SETTINGS.start_zero_tol * s[0])), *bounds])
-
-
-# --------------------------------------------------------------------------------------------------------------
-# Descent by the method of multipliers, with one function of the spectrum as it is: near a solution as fast as for convex models.
-#
-# Under a penalty M that is larger than its weak convexity the function's Moreau envelope is differentiable, so that the augmented Lagrangian
-# is too, and Newton's method finds a stationary point of it; then the multipliers step. Far from a solution nothing is sure: whoever descends
-# has another method that is.
-#
-# Source: Rockafellar, "Convergence of augmented Lagrangian methods in extensions beyond nonlinear programming", Math. Program. 199 (2023);
-# Hang and Sarabi, "Local convergence analysis of augmented Lagrangian methods for piecewise linear-quadratic composite optimization problems",
-# SIAM J. Optim. 31 (2021).
-
-
-def descend(
-    form: NormalForm,
-    concave: ConcaveSpectralTerm,
-    start: Point,
-    *,
-    tol: float,
-    taken: int,
-    limit: int,
-    watch: Watch,
-    at: NewtonState | None = None,
-) -> tuple[Point | None, int]:
-    """(the last point where the run ends with it, the Newton steps taken so far), from `start` or the state that belongs to it.
-
-    Not beyond `limit` Newton steps, of which `taken` are.
-    """
-    run = AugmentedLagrangianRun(relax_to_trace_norm(form, concave), tol, start)
-    run.form = form
-    part = run.part = ConcavePart(form.functions, run.designs.unit())
-    at = run.outer.at if at is None else at
-    outer = run.outer = OuterLoop(run.designs, run.scores, part, at)
-    least = concave.least_penalty(at.v, at.P) / part.unit[0] ** 2
-    if not np.isfinite(least):
-        return None, taken
-    best, lowest, since = np.inf, np.inf, 0
-    while since < SETTINGS.descent_patience_steps and taken < limit:
-        p = outer.penalties
-        outer.penalties = replace(p, regularizer=np.maximum(p.regularizer, least))
-        taken += max(outer.step(limit - taken), 1)
-        missing = float(outer.residuals.worst.max())
-        point = run._point(outer, taken)
-        if watch.expired:
-            watch(point)
-            return point, taken
-        if missing <= SETTINGS.look_ratio * tol:
-            if watch(point):
-                return point, taken
-            if missing <= SETTINGS.last_look_ratio * tol:
-                break
-        value = form.value(point.blocks)
-        since += 1
-        if missing < 0.5 * best:
-            best, since = missing, 0
-        if value < lowest - SETTINGS.decrease_share * abs(lowest) and form.violation(point.blocks) <= tol:
-            lowest, since = value, 0
-    return None, taken

@@ -21,7 +21,6 @@ __all__ = [
     "ScaledCholesky",
     "has_interior",
     "in_groups",
-    "is_light",
     "near_pays",
 ]
 
@@ -52,7 +51,6 @@ class InteriorPointSettings:
     newton_entries      : entries of the inputs from which on they are
     near_start_ratio    : rows over features from which on Newton steps from a start nearby are faster
     near_start_flops    : multiplications of a task's system from which on they are
-    light_flops         : multiplications of a task's system that working sets of features cannot save
     look_share          : of the gap at the last look, at which there is another: one costs as much as an iteration of a small model
     look_ratio          : gap over the one that is asked for, from which on every iteration may be the last one
     """
@@ -71,7 +69,6 @@ class InteriorPointSettings:
     newton_entries: float = 1.5e5
     near_start_ratio: float = 15
     near_start_flops: float = 3e6
-    light_flops: float = 1e7
     look_share: float = 0.01
     look_ratio: float = 10.0
 
@@ -236,12 +233,6 @@ def near_pays(designs: Designs, part) -> bool:
     n, d = int(designs.counts.min()), len(part.unit)
     is_heavy = n > SETTINGS.near_start_ratio * d and float(n) * d * d > SETTINGS.near_start_flops
     return is_heavy and not np.any(part.l1 > 0.0)
-
-
-def is_light(designs: Designs) -> bool:
-    """Tell whether a step is so cheap that nothing is gained by leaving features out."""
-    shapes = (designs.inputs_of(k).shape for k in range(designs.n_tasks))
-    return all(n * d * min(n, d) <= SETTINGS.light_flops for n, d in shapes)
 
 
 def in_groups(

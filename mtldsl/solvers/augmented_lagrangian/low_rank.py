@@ -10,9 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mtldsl.atoms.prox.composition import unsupported_reason
 from mtldsl.atoms.prox.spectral_matrix import largest_singular_value
-from mtldsl.certificates.certificate import certify
 from mtldsl.normal_form.form import NormalForm
 from mtldsl.solvers.augmented_lagrangian.augmented_lagrangian_run import AugmentedLagrangianRun
 from mtldsl.solvers.augmented_lagrangian.fixed_rank import SETTINGS as AT_RANK
@@ -20,16 +18,13 @@ from mtldsl.solvers.augmented_lagrangian.fixed_rank import (
     ConcaveSpectralTerm,
     LinearizedConcavePart,
     concave_of,
-    descend,
     relax_to_trace_norm,
     settle_at_rank,
     why_not_at_rank,
 )
 from mtldsl.solvers.augmented_lagrangian.outer_loop import OuterLoop
-from mtldsl.solvers.augmented_lagrangian.tangent_newton import SpectrumFunction, TangentSpaceNewton, is_small
-from mtldsl.solvers.multistart import bare_start
-from mtldsl.solvers.routes import accepting_routes, get_solver
-from mtldsl.solvers.solver import Point, StoppingWatch, Watch
+from mtldsl.solvers.multistart import bare_start, solve_roughly
+from mtldsl.solvers.solver import Point, Watch
 
 __all__ = [
     "SpectralRun",
@@ -48,7 +43,6 @@ class LowRankSettings:
     raised_weight_ratio  : weight over the losses' pull after that
     tilt_share           : what is missing over the tilt's last move, at which the tilted model is solved
     max_tilt_steps       : outer steps of one tilted model
-    patience_steps       : steps of the multipliers at one rank in which what is missing must fall by half
     restart_factor       : times the Newton steps so far, after which a descent begins anew
     max_descents         : after them others have their turn
     """
@@ -61,7 +55,6 @@ class LowRankSettings:
     raised_weight_ratio: float = 1.5
     tilt_share: float = 0.1
     max_tilt_steps: int = 12
-    patience_steps: int = 20
     restart_factor: float = 1.5
     max_descents: int = 8
 
@@ -78,8 +71,7 @@ class SpectralRun:
         assert isinstance(concave, ConcaveSpectralTerm)  # `refuses` was asked
         self.concave = concave
         self.place = next(k for k, f in enumerate(form.functions) if f is concave.term)
-        self.descends = not unsupported_reason([(f.coefficient, f.atom) for f in form.functions])
-        self.ridge = self._ridge()
+        self.descends = why_not_at_rank(form) is None
 
     def run(self, max_iter: int, watch: Watch) -> Point:
         if self.concave.rank is not None:
@@ -93,8 +85,6 @@ class SpectralRun:
             return start
         self.taken, self.limit, self.watch = 0, max_iter, watch
         run = self._tilted_run(start)
-        if self.ridge is not None:
-            return self._on_tangents(run)
         if self.start is not None:
             self._tilt(run)
         moved, shown, again, descents = 1.0, 0, 0, 0
@@ -139,16 +129,10 @@ class SpectralRun:
 
     def _convex_start(self, watch: Watch) -> Point:
         """About the solution with a trace norm in the function's place, by the solver that is the fastest for it."""
-        convex, tol = relax_to_trace_norm(self.form, self.concave), SETTINGS.start_tol
-
-        def is_close(point: Point) -> bool:
-            return certify(convex, point.blocks, point.loss_duals, point.function_duals).within(tol)
-
-        rough = StoppingWatch(watch, is_close)
-        solver = get_solver(next(accepting_routes(convex)))
-        most = SETTINGS.max_start_iterations
-        found = solver.solve(convex, tol=tol, max_iter=most, start=None, watch=rough)
-        return Point(found.blocks, None if found.loss_duals is None else list(found.loss_duals))
+        convex = relax_to_trace_norm(self.form, self.concave)
+        tol, most = SETTINGS.start_tol, SETTINGS.max_start_iterations
+        found = solve_roughly(convex, tol=tol, max_iter=most, watch=watch)
+        return Point(self.form.zeros()) if found is None else Point(found.blocks, found.loss_duals)
 
     # ------------------------------------------------------------------------------------------------ tilting
 
@@ -198,58 +182,11 @@ class SpectralRun:
 
     # ------------------------------------------------------------------------------------------------ descent
 
-    def _descend(self, tilted: AugmentedLagrangianRun) -> Point | None:
-        """From where the tilted model is; the last point where the run ends with it."""
-        at = tilted.outer.at
-        z = tilted.designs.forward(at.v, at.b)
-        state = replace(at, P=at.P + tilted.part.tilt, W=at.v.copy(), z=z)
-        start = Point(self._point(tilted).blocks, [at.u], iteration=self.taken)
-        if why_not_at_rank(self.form) is None:
-            settled = settle_at_rank(self.form, start, tol=self.tol, watch=self.watch)
-            if settled is not None:
-                return settled
-        point, self.taken = descend(
-            self.form, self.concave, start,
-            tol=self.tol, taken=self.taken, limit=self.limit, watch=self.watch, at=state,
-        )  # fmt: skip
-        return point
-
-    # ----------------------------------------------------------------------------------------- matrices of one rank
-
-    def _ridge(self) -> float | None:
-        """The coefficient of 1/2 ||W||^2 beside a bound on the rank, where nothing else is; None where tangent spaces are of no use."""
-        form, concave = self.form, self.concave
-        squares: list = [
-            (f.coefficient, f.atom.entry_quadratic) for f in form.functions if f is not concave.term
-        ]
-        shape = form.weight_blocks[0].shape
-        if concave.rank is None or concave.rank >= min(shape) or not is_small(shape, concave.rank):
-            return None
-        if any(a is None or np.ndim(a) for _, a in squares):
-            return None
-        return float(sum(c * a for c, a in squares))
-
-    def _on_tangents(self, run: AugmentedLagrangianRun) -> Point:
-        """From where the run is, on the matrices of one rank."""
-        concave, at = self.concave, run.outer.at
-        assert concave.rank is not None and self.ridge is not None
-        penalty = float(run.outer.penalties.loss[0])
-        spectrum, start = SpectrumFunction(self.ridge), (at.v, at.b, at.u)
-        steps = TangentSpaceNewton(run.designs, run.scores, concave.rank, spectrum, penalty, start)
-        best, since = np.inf, 0
-        while True:
-            self.taken += steps.step()
-            since += 1
-            if steps.missing < 0.5 * best:
-                best, since = steps.missing, 0
-            blocks = {run.block: steps.W}
-            for name in run.loss.intercepts:
-                blocks[name] = run.designs.intercepts(steps.W, steps.b)[None, :]
-            point = Point(blocks, [run.scores.duals(steps.u)], None, self.taken)
-            is_last = self._is_over or since >= SETTINGS.patience_steps
-            if (is_last or steps.missing <= AT_RANK.look_ratio * self.tol) and (self.watch(point) or is_last):
-                point.stopped = "stalled" if since >= SETTINGS.patience_steps else ""
-                return point
+    def _descend(self, run: AugmentedLagrangianRun) -> Point | None:
+        """From where the tilted model is, on the matrices of its rank; the last point where the run ends with it."""
+        at = self._point(run)
+        start = Point(at.blocks, [run.outer.at.u], iteration=self.taken)
+        return settle_at_rank(self.form, start, tol=self.tol, watch=self.watch)
 
 
 def _flat(form: NormalForm, duals: list | None) -> list | None:

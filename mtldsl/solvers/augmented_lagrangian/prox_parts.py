@@ -17,12 +17,13 @@ from mtldsl.solvers.design.task_design import Designs
 from mtldsl.utils.interrupts import svd
 
 __all__ = [
-    "DiagonalJacobian",
     "KinkJacobian",
     "KinkedScores",
     "MatrixPart",
+    "RadialScores",
     "RidgePart",
     "RowPart",
+    "SmoothJacobian",
     "SmoothScores",
     "StructuredScores",
 ]
@@ -37,12 +38,14 @@ class ProxSettings:
     """Constants of proximal steps.
 
     difference_share : of a size, as step of differences
+    curvature_difference_share : of the norm of residuals, as step of the differences that the second derivative is made of
     near_tol         : relative gap of a step near the last one up to which one of Newton's method is enough in a method that comes back:
                        measured, from 1e-6 to .1 ADMM takes as many iterations as with exact steps, and at .01 and .1 these are evaluated
                        once instead of three times
     """
 
     difference_share: float = 1e-7
+    curvature_difference_share: float = 1e-5
     near_tol: float = 1e-2
 
 
@@ -57,7 +60,6 @@ class MatrixPart:
 
     is_separable = False
     has_copy = True
-    least_slope = 0.0  # of what a prox takes away, by the singular value: of a function that is not convex it may be negative
 
     def __init__(self, functions: tuple[FunctionTerm, ...], unit: np.ndarray):
         self.functions = functions
@@ -91,7 +93,7 @@ class MatrixPart:
         """(H -> (I - D) H, its mean eigenvalue, guessed)."""
         V, v = self.at, self.found
         if self.is_spectral:
-            return _spectral(lambda A: self.prox(A, M), V, v, self.least_slope)
+            return _spectral(lambda A: self.prox(A, M), V, v)
         size = np.linalg.norm(V)
 
         def product(H):
@@ -108,7 +110,7 @@ class MatrixPart:
         return self.sum_prox(V, 1.0 / M[0, 0])[1]
 
 
-def _spectral(prox, V: np.ndarray, v: np.ndarray, least: float):
+def _spectral(prox, V: np.ndarray, v: np.ndarray):
     """I - D of a prox that moves singular values one by one, s -> f(s), by divided differences.
 
     Source: Lewis and Sendov, "Nonsmooth analysis of singular values", Set-Valued Analysis 13 (2005).
@@ -117,7 +119,7 @@ def _spectral(prox, V: np.ndarray, v: np.ndarray, least: float):
     kept = s - np.einsum("ij,ij->j", U, v @ Vt.T)  # s - f(s)
     moved = s * (1.0 + SETTINGS.difference_share) + 1e-300
     f = np.einsum("ij,ij->j", U, prox((U * moved) @ Vt) @ Vt.T)
-    slopes = np.clip(((moved - f) - kept) / np.maximum(moved - s, 1e-300), least, 1.0)
+    slopes = np.clip(((moved - f) - kept) / np.maximum(moved - s, 1e-300), 0.0, 1.0)
     slopes = np.where(s > 0, slopes, 1.0)
     top = max(s.max(initial=0.0), 1e-300)
     apart, together = s[:, None] - s[None, :], s[:, None] + s[None, :]
@@ -177,16 +179,6 @@ class RowPart:
         p = self.penalty
         return RowPart(RowPenalty(p.l1[ids], p.l21, p.ridge, p.nonneg), self.unit)
 
-    def of_task(self, i: int, rows=None) -> RowPart:
-        """The part of one task, perhaps of some rows alone, where tasks are not tied."""
-        penalty = self.penalty.of_task(i)
-        return RowPart(penalty, self.unit) if rows is None else RowPart(penalty.on(rows), self.unit[rows])
-
-    def excess(self, Z: np.ndarray) -> np.ndarray:
-        """(d, m) entries of Z as multiples of what keeps a weight at zero: infinite where nothing does."""
-        size = np.maximum(Z, 0.0) if self.penalty.nonneg else np.abs(Z)
-        return np.divide(size, self.l1, out=np.full(size.shape, np.inf), where=self.l1 > 0.0)
-
     def values(self, v: np.ndarray) -> np.ndarray:
         """(m,) the penalty of every task, where they are not tied."""
         return (self.l1 * np.abs(v) + 0.5 * self.ridge * v**2).sum(axis=0)
@@ -244,9 +236,7 @@ class RowPart:
         return M * (1.0 - free)
 
     def coupling(self, M: np.ndarray):
-        """(rows, vectors (k, m), scales (k,)) of what is taken off the diagonal; None where tasks are not tied."""
-        if self.is_separable or not len(self.rows):
-            return None
+        """(rows, vectors (k, m), scales (k,)) of what is taken off the diagonal, where tasks are tied."""
         rows = self.rows
         scales = M[rows, 0] * self.grip[rows]
         if self.has_ridge:
@@ -347,10 +337,6 @@ class KinkedScores:
             u > 0, u * designs.spread(np.minimum(grow[0], 1.0)), u * designs.spread(np.minimum(grow[1], 1.0))
         )
 
-    def duals(self, u: np.ndarray) -> np.ndarray:
-        """As a point carries them."""
-        return u
-
     def spread_of_scores(self, designs: Designs) -> np.ndarray:
         """(m,) how far apart scores lie, guessed from the kinks alone: their deviation."""
         means = designs.sums(self.kink) / designs.counts
@@ -362,18 +348,20 @@ class KinkedScores:
 
 
 @dataclass
-class DiagonalJacobian:
-    """I - D of one task as one number a sample, the square of `root`."""
+class SmoothJacobian:
+    """I - D of one task as diag(root^2) - pull pull^T; `pull` is None where samples do not tie one another."""
 
     root: np.ndarray
-
-    @property
-    def rank(self) -> int:
-        return self.root.size
+    pull: np.ndarray | None = None
 
     def half(self, X) -> np.ndarray:
         """F with F^T F = X^T (I - D) X."""
-        return self.root[:, None] * (X.toarray() if sparse.issparse(X) else X)
+        F = self.root[:, None] * (X.toarray() if sparse.issparse(X) else X)
+        if self.pull is None:
+            return F
+        along = self.pull / self.root
+        length = along @ along  # I - along along^T is the square of I - share along along^T
+        return F - np.outer(along, (1.0 - np.sqrt(max(1.0 - length, 0.0))) / length * (along @ F))
 
 
 class SmoothScores:
@@ -389,20 +377,16 @@ class SmoothScores:
         self.penalties = penalties
         return penalties * (middle - self.nearest)
 
-    def parts(self, y: np.ndarray, designs: Designs) -> list[DiagonalJacobian]:
+    def parts(self, y: np.ndarray, designs: Designs) -> list[SmoothJacobian]:
         """Every task's I - D where `multipliers` gave y, the last time."""
         atom: Any = self.loss.atom
         bend = atom.hessian(self.nearest, self.loss.tasks.targets, self.loss.scale) / self.penalties
         root = np.sqrt(bend / (1.0 + bend))
-        return [DiagonalJacobian(root[a:b]) for a, b in zip(designs.starts, designs.offsets[1:], strict=True)]
+        return [SmoothJacobian(root[a:b]) for a, b in zip(designs.starts, designs.offsets[1:], strict=True)]
 
     def values(self, z: np.ndarray, designs: Designs) -> np.ndarray:
         """The loss of all tasks together."""
         return np.array([self.loss.value(z)])
-
-    def duals(self, u: np.ndarray) -> np.ndarray:
-        """As a point carries them."""
-        return u
 
     def spread_of_scores(self, designs: Designs) -> np.ndarray:
         """(m,) how far apart scores lie, guessed from the labels alone."""
@@ -411,6 +395,30 @@ class SmoothScores:
     def sizes(self, designs: Designs) -> np.ndarray:
         """(m,) the mean size of the multipliers."""
         return designs.sums(np.abs(self.loss.gradient(np.zeros(designs.offsets[-1])))) / designs.counts
+
+
+class RadialScores(SmoothScores):
+    """A loss of the norm t of each task's residuals r; its Hessian is v S - w (S r)(S r)^T, v = h'(t) / t, w = -v'(t) / t."""
+
+    def parts(self, y: np.ndarray, designs: Designs) -> list[SmoothJacobian]:
+        """Every task's I - D where `multipliers` gave y, the last time."""
+        tasks, atom, found = self.loss.tasks, self.loss.atom, []
+        weights = np.ones(len(y)) if tasks.sample_weights is None else tasks.sample_weights
+        residuals = self.nearest - tasks.targets
+        for c, a, b in zip(self.loss.coefficients, designs.starts, designs.offsets[1:], strict=True):
+            s, r, penalty = weights[a:b], residuals[a:b], self.penalties[a]
+            t = np.sqrt(s @ r**2)
+            h = SETTINGS.curvature_difference_share * t
+            v, nearer, farther = atom.weight_of_norm(np.array([t, t - h, t + h]))
+            if not np.isfinite(v):  # at a kink, D is zero
+                found.append(SmoothJacobian(np.ones(b - a)))
+                continue
+            bend, bent = c * v * s / penalty, max(nearer - farther, 0.0) / (2.0 * h * t) if t > 0.0 else 0.0
+            change = np.sqrt(c * bent / penalty) * s * r
+            pull = change / (1.0 + bend)  # by Sherman and Morrison
+            pull /= np.sqrt(1.0 - change @ pull)
+            found.append(SmoothJacobian(np.sqrt(bend / (1.0 + bend)), pull if pull.any() else None))
+        return found
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -538,7 +546,3 @@ class StructuredScores:
     def sizes(self, designs: Any = None) -> np.ndarray:
         """(m,) the size of the multipliers of samples that are flipped."""
         return np.array([2.0 * c for _, c, *_ in self.apart])
-
-    def duals(self, u: np.ndarray) -> np.ndarray:
-        """Return what a point shows."""
-        return u

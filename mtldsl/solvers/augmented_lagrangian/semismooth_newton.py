@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mtldsl.solvers.augmented_lagrangian.active_rows import TaskSystem, gram_of, held_rows, work_of_factor
+from mtldsl.solvers.augmented_lagrangian.active_rows import TaskSystem, held_rows
 from mtldsl.solvers.design.task_design import Designs
-from mtldsl.solvers.linear_systems.factorizations import inverses
 
 __all__ = [
     "SETTINGS",
@@ -28,7 +27,6 @@ class SemismoothNewtonSettings:
     decrement_share              : Newton's decrement, of the change of the multipliers, at which an outer step ends
     conjugate_gradient_tol       : in the preconditioner's norm
     max_conjugate_gradient_steps : where no system says how many
-    max_stacked_features         : of a task, up to which conjugate gradients have all matrices and inverses at hand
     min_curvature_share          : the regularizer's mean curvature in the preconditioner
     intercept_share              : of the proximal term, that intercepts feel
     slope_share                  : of the first slope, at which the line search ends
@@ -39,7 +37,6 @@ class SemismoothNewtonSettings:
     decrement_share: float = 0.03
     conjugate_gradient_tol: float = 0.05
     max_conjugate_gradient_steps: int = 150
-    max_stacked_features: int = 200
     min_curvature_share: float = 1e-3
     intercept_share: float = 1e-3
     slope_share: float = 0.3
@@ -182,95 +179,49 @@ class SemismoothNewton:
         return t, y, Q
 
     def _direction(self, g, g_b, y, here, wanted):
-        """-H^-1 g: by factorizations, where these are cheap and the regularizer's derivative is known in parts; else by conjugate gradients.
+        """-H^-1 g: by factorizations where tasks are not tied and these are cheap, else by conjugate gradients.
 
         wanted : (m,) tasks whose directions are asked for, where they are not tied; those of others are zero
         """
-        designs, part, M = self.designs, self.part, here.M
+        designs, part, M, d = self.designs, self.part, here.M, len(g)
         stacked = np.vstack([g, g_b]) if designs.has_intercepts else g
-        product, spare, tie = None, 0.0, None
         if hasattr(part, "derivative"):
             product, mean = part.derivative(M)
             spare = M * max(mean, SETTINGS.min_curvature_share)
             diagonal = spare + here.T
         else:
             diagonal = part.diagonal(M) + here.T
-            tie = part.coupling(M)
         if designs.has_intercepts:
             diagonal = np.vstack([diagonal, here.T_b])
         parts = self.scores.parts(y, designs)
-        if product is not None and len(stacked) <= SETTINGS.max_stacked_features:
-            return self._by_inverses(stacked, parts, product, diagonal, spare, here)
-        tied = None if tie is None else tie[0]
 
         def system_of(k: int) -> TaskSystem:
-            return TaskSystem(held_rows(designs, k, parts[k]), here.penalties.loss[k], diagonal[:, k], tied)
+            return TaskSystem(held_rows(designs, k, parts[k]), here.penalties.loss[k], diagonal[:, k])
 
-        d, tasks = len(g), range(len(parts))
-        if (
-            product is None and part.is_separable
-        ):  # one system at a time: rows of all tasks may be m times the inputs
+        if part.is_separable:  # one system at a time: rows of all tasks may be m times the inputs
             x = np.zeros_like(stacked)
             for k in np.flatnonzero(wanted).tolist():
                 x[:, k] = _task_direction(system_of(k), -stacked[:, k])
             return x[:d], (x[d] if designs.has_intercepts else np.zeros(designs.n_tasks))
-        systems = [system_of(k) for k in tasks]
+        systems = [system_of(k) for k in range(len(parts))]
         self.work += sum(system.work for system in systems)
         a_product = sum(system.work_of_product for system in systems)
-        if product is None and all(system.is_direct for system in systems):
-            x = np.column_stack([system.solve(-stacked[:, k]) for k, system in enumerate(systems)])
-            if tie is not None:
-                x += self._correction(systems, tie, x)
-        else:
-
-            def apply(x):
-                self.work += a_product
-                Hx = np.column_stack([system.product(x[:, k]) for k, system in enumerate(systems)])
-                if product is not None:
-                    Hx[:d] += M * product(x[:d]) - spare * x[:d]
-                if tie is not None:
-                    rows, vectors, scales = tie
-                    Hx[rows] -= scales[:, None] * vectors * np.einsum("ij,ij->i", vectors, x[rows])[:, None]
-                return Hx
-
-            def precondition(r):
-                return np.column_stack([system.solve(r[:, k]) for k, system in enumerate(systems)])
-
-            x = _conjugate_gradients(apply, -stacked, precondition)
-        return x[:d], (x[d] if designs.has_intercepts else np.zeros(designs.n_tasks))
-
-    def _by_inverses(self, stacked, parts, product, diagonal, spare, here):
-        """By conjugate gradients, all tasks' matrices and their inverses at hand: two products a step for all tasks together."""
-        d, designs = here.M.shape[0], self.designs
-        H = np.empty((designs.n_tasks, len(stacked), len(stacked)))
-        for k, one in enumerate(parts):
-            F = held_rows(designs, k, one)
-            self.work += work_of_factor(F)
-            H[k] = gram_of(F)
-            H[k] *= here.penalties.loss[k]
-            H[k].flat[:: len(stacked) + 1] += diagonal[:, k]
-        inverse = inverses(H)
 
         def apply(x):
-            self.work += 2.0 * H.size  # with the inverses
-            Hx = np.matmul(H, x.T[:, :, None])[:, :, 0].T
-            Hx[:d] += here.M * product(x[:d]) - spare * x[:d]
+            self.work += a_product
+            Hx = np.column_stack([system.product(x[:, k]) for k, system in enumerate(systems)])
+            if hasattr(part, "derivative"):
+                Hx[:d] += M * product(x[:d]) - spare * x[:d]
+            else:
+                rows, vectors, scales = part.coupling(M)
+                Hx[rows] -= scales[:, None] * vectors * np.einsum("ij,ij->i", vectors, x[rows])[:, None]
             return Hx
 
-        x = _conjugate_gradients(apply, -stacked, lambda r: np.matmul(inverse, r.T[:, :, None])[:, :, 0].T)
-        return x[:d], (x[d] if designs.has_intercepts else np.zeros(designs.n_tasks))
+        def precondition(r):
+            return np.column_stack([system.solve(r[:, k]) for k, system in enumerate(systems)])
 
-    def _correction(self, systems, tie, x):
-        """Woodbury over the rows that tie tasks: (H - U C U^T)^-1 r = H^-1 r + H^-1 U (C^-1 - U^T H^-1 U)^-1 U^T H^-1 r."""
-        rows, vectors, scales = tie
-        inner = np.diag(1.0 / scales)
-        for k, system in enumerate(systems):
-            inner -= vectors[:, k : k + 1] * system.inverse_on_tied(rows) * vectors[:, k]
-        inner = np.tril(inner) + np.tril(inner, -1).T
-        w = np.linalg.solve(inner, np.einsum("ij,ij->i", vectors, x[rows]))
-        pulls = np.zeros_like(x)
-        pulls[rows] = vectors * w[:, None]
-        return np.column_stack([system.solve(pulls[:, k]) for k, system in enumerate(systems)])
+        x = _conjugate_gradients(apply, -stacked, precondition)
+        return x[:d], (x[d] if designs.has_intercepts else np.zeros(designs.n_tasks))
 
 
 def _task_direction(system: TaskSystem, r: np.ndarray) -> np.ndarray:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -64,10 +63,6 @@ class Oracle:
         self.unit = intercept_unit(loss) if self.has_intercept else 1.0
         self._by_task = has_one_maximum_a_task(loss)
         self._find = self._of_tasks if self._by_task else self._of_samples
-        self.all_labellings = self._by_task and all(
-            metric.labellings
-            for _, _, metric, _, _ in self.loss.tasks_apart  # pyrefly: ignore[missing-attribute]
-        )
 
     @cached_property
     def work(self) -> float:
@@ -112,29 +107,6 @@ class Oracle:
         z = self.predictions(V)
         return self.loss.highest(z).values if self._by_task else self._find(z)[0]
 
-    def one(self, i: int, v: np.ndarray) -> WeightPlanes:
-        """The planes of task i alone, at v (D,): every array has one row."""
-        self.calls += 1 / self.tasks.n_tasks
-        X, d = self.tasks.inputs[i], self.tasks.n_features
-        z = X @ v[:d] + (self.unit * v[d] if self.has_intercept else 0.0)
-        value, delta, u, stored = self._one(i, z)
-        slope = np.append(X.T @ u, self.unit * u.sum()) if self.has_intercept else X.T @ u
-        return WeightPlanes(np.array([value]), np.array([delta]), slope[None, :], [stored])
-
-    def _one(self, i: int, z: np.ndarray):
-        rows = slice(int(self.tasks.offsets[i]), int(self.tasks.offsets[i + 1]))
-        y = self.tasks.targets[rows]
-        if self._by_task:
-            _, _, metric, y, classes = self.loss.tasks_apart[i]
-            plane = metric.most_violated(z, y, classes)
-            u = plane.gradient(y)
-            stored = u if plane.slope is not None else np.packbits(u != 0.0)
-            return plane.value, plane.delta, u, stored
-        weights = self.tasks.sample_weights
-        slopes, heights = _highest(self.loss.atom, z, y)
-        u, lost = (part if weights is None else weights[rows] * part for part in (slopes, heights))
-        return float(lost.sum() + u @ z), float(lost.sum()), u, np.packbits(slopes != 0.0)
-
     # ------------------------------------------------------------------------------------ one maximum a task
 
     def _of_tasks(self, z):
@@ -142,14 +114,12 @@ class Oracle:
         return found.values, found.deltas, found.slopes, self._stored(found.slopes)
 
     def _stored(self, u: np.ndarray) -> list[np.ndarray]:
-        """The compact forms of the planes with slopes u in the predictions."""
-        offsets = self.tasks.offsets
-        if self.all_labellings and np.ptp(self.tasks.counts) == 0:
-            return list(np.packbits((u != 0.0).reshape(len(offsets) - 1, -1), axis=1))
-        parts = [u[a:b] for a, b in pairwise(offsets)]
+        """The compact forms of the planes with slopes u in the predictions: which labels they flip, where that says all."""
         return [
-            np.packbits(own != 0.0) if metric.labellings else own.copy()
-            for own, (_, _, metric, _, _) in zip(parts, self.loss.tasks_apart, strict=True)
+            own != 0.0 if metric.labellings else own.copy()
+            for own, (_, _, metric, _, _) in zip(
+                np.split(u, self.tasks.offsets[1:-1]), self.loss.tasks_apart, strict=True
+            )
         ]
 
     # ---------------------------------------------------------------------------------- one maximum a sample
@@ -161,18 +131,15 @@ class Oracle:
         u, lost = (part if weights is None else weights * part for part in (slopes, heights))
         deltas = np.add.reduceat(lost, starts)
         values = deltas + np.add.reduceat(u * z, starts)
-        sloped, offsets = slopes != 0.0, self.tasks.offsets
-        stored = [np.packbits(sloped[a:b]) for a, b in pairwise(offsets)]
-        return values, deltas, u, stored
+        return values, deltas, u, np.split(slopes != 0.0, starts[1:])
 
     # -------------------------------------------------------------------------------------------- certificate
 
     def zero(self, i: int):
         """The compact form of the plane that is zero everywhere."""
         n = int(self.tasks.counts[i])
-        if self._by_task and not self.loss.tasks_apart[i][2].labellings:
-            return np.zeros(n)
-        return np.zeros((n + 7) // 8, np.uint8)
+        flips = not self._by_task or self.loss.tasks_apart[i][2].labellings
+        return np.zeros(n, bool if flips else float)
 
     def duals(self, stored: list[list], weights: list[np.ndarray]):
         """Multipliers of the loss term, coefficients included, of the mixtures of planes."""
@@ -180,12 +147,8 @@ class Oracle:
         for i, (planes, w) in enumerate(zip(stored, weights, strict=True)):
             used = np.flatnonzero(w > 0.0) if np.any(w > 0.0) else np.zeros(1, int)
             chosen, w = np.array([planes[k] for k in used]), w[used]
-            if chosen.dtype != np.uint8:
-                in_orders = self.loss.tasks_apart[i][2].tells_orders
-                apart.append(Mixture(chosen, w) if in_orders else self.coefficients[i] * (w @ chosen))
-                continue
-            flips = np.unpackbits(chosen, axis=1, count=int(self.tasks.counts[i])).view(bool)
-            apart.append(Mixture(flips, w) if self._by_task else self.coefficients[i] * (w @ flips))
+            is_mixture = self._by_task and (chosen.dtype == bool or self.loss.tasks_apart[i][2].tells_orders)
+            apart.append(Mixture(chosen, w) if is_mixture else self.coefficients[i] * (w @ chosen))
         if self._by_task:
             return apart
         atom: Any = self.loss.atom  # of such a loss every dual entry has an interval

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from mtldsl.normal_form.form import LossTerm
-from mtldsl.solvers.design.design import SETTINGS
 
 __all__ = [
     "Designs",
@@ -19,17 +18,9 @@ class Designs:
 
     Where there are intercepts and the inputs are dense, columns are centred task by task, without a copy: the intercepts of these
     columns are `b`, those of the columns as given `intercepts(W, b)`.
-
-    columns : dense inputs of the tasks in the place of their own: some of their columns
     """
 
-    def __init__(
-        self,
-        loss: LossTerm,
-        ids: np.ndarray | None = None,
-        whole: Designs | None = None,
-        columns: list | None = None,
-    ):
+    def __init__(self, loss: LossTerm, ids: np.ndarray | None = None):
         self.loss, tasks = loss, loss.tasks
         self.ids = np.arange(tasks.n_tasks) if ids is None else ids
         self.has_intercepts = bool(loss.intercepts)
@@ -39,9 +30,7 @@ class Designs:
         self.is_shared, self.is_sparse = tasks.is_shared, tasks.is_sparse
         self.X: Any = tasks.X if self.is_shared else None
         self.rows_of: list | None = None
-        if columns is not None:
-            self.is_shared, self.is_sparse, self.X, self.inputs = False, False, None, columns
-        elif not self.is_shared:
+        if not self.is_shared:
             inputs = tasks.inputs
             self.inputs = [inputs[i] for i in self.ids]
         elif tasks.mask is not None:
@@ -55,12 +44,7 @@ class Designs:
 
     def on(self, keep: np.ndarray) -> Designs:
         """Some of its tasks."""
-        return Designs(self.loss, self.ids[keep], self)
-
-    @property
-    def is_many(self) -> bool:
-        """Tell whether the features are so many that a few of them are worth a search."""
-        return self.loss.tasks.n_features > SETTINGS.min_searched_features
+        return Designs(self.loss, self.ids[keep])
 
     @property
     def n_tasks(self) -> int:

@@ -8,19 +8,14 @@ from typing import Any
 import numpy as np
 
 from mtldsl.errors import SolverError
-from mtldsl.normal_form.form import Blocks, NormalForm, single_block
+from mtldsl.normal_form.form import Blocks, NormalForm
 from mtldsl.normal_form.terms.structure_term import (
     MajorizationLog,
     Structures,
     learned_matrices,
     structure_terms,
 )
-from mtldsl.solvers.augmented_lagrangian.fixed_rank import (
-    descend,
-    reweighted_of,
-    settle_at_rank,
-    why_not_at_rank,
-)
+from mtldsl.solvers.augmented_lagrangian.fixed_rank import settle_at_rank, why_not_at_rank
 from mtldsl.solvers.linear_systems.task_matrices import BlockLayout
 from mtldsl.solvers.numerics.anderson import AndersonExtrapolation
 from mtldsl.solvers.solver import GeometricSchedule, Point, Watch
@@ -47,7 +42,6 @@ class AlternationSettings:
     model_share           : accuracy of a step's convex model, as a share of the residual asked for
     model_min_tol         : accuracy below which no step moves any more
     descent_start_steps   : steps before the first descent; doubled from one descent to the next
-    descent_newton_steps  : Newton steps of the first descent; doubled likewise
     fudge_factor          : of the flip-flop algorithm where none is given, as in the paper
     smoothing_start_ratio : of the first eps to the largest singular value
     smoothing_factor      : eps from one iteration to the next; on three tasks of rank two 0.9 ends 1e-5 above the optimum, 0.97 1e-6 (300 iterations), 0.99 2e-7 (1,000)
@@ -58,7 +52,6 @@ class AlternationSettings:
     model_share: float = 0.1
     model_min_tol: float = 1e-14
     descent_start_steps: int = 1
-    descent_newton_steps: int = 40
     fudge_factor: float = 1e-3
     smoothing_start_ratio: float = 0.1
     smoothing_factor: float = 0.98
@@ -154,37 +147,6 @@ def flip_flop(fudge: float | None):
 # Joint steps with Anderson acceleration: each step minimises a convex majoriser of the profile, which touches it where it is.
 
 
-class JointDescents:
-    """Newton steps of the method of multipliers on the model itself, from where the steps are, after 1, 2, 4, 8, ... of them.
-
-    Where losses have kinks a step is a convex model with kinks, and dozens of steps follow one another; near a solution a descent takes
-    as long as a few of them.
-    """
-
-    def __init__(self, form: NormalForm, tol: float, watch: Watch):
-        self.form, self.tol, self.watch = form, tol, watch
-        self.is_small = why_not_at_rank(form) is None
-        facts = single_block(form)
-        has_kinks = not isinstance(facts, str) and facts.loss.is_piecewise_linear
-        self.concave = reweighted_of(form) if has_kinks else None
-        self.due, self.limit = SETTINGS.descent_start_steps, SETTINGS.descent_newton_steps
-
-    def after(self, point: Point) -> Point | None:
-        """The last point of a descent with which the run ends, else None."""
-        if point.iteration < self.due or not (self.is_small or self.concave):
-            return None
-        start = Point(point.blocks, point.loss_duals)
-        found = settle_at_rank(self.form, start, tol=self.tol, watch=self.watch) if self.is_small else None
-        if found is None and self.concave is not None:
-            found, _ = descend(
-                self.form, self.concave, start, tol=self.tol, taken=0, limit=self.limit, watch=self.watch
-            )
-        self.due, self.limit = 2 * self.due, 2 * self.limit
-        if found is not None:
-            found.iteration += point.iteration
-        return found
-
-
 def accelerate(
     step, form: NormalForm, x: Blocks, structures: Structures, *, tol: float, max_iter: int, watch: Watch
 ) -> Point:
@@ -195,7 +157,7 @@ def accelerate(
     here, value = layout.flat(plain.blocks), step.value(plain.blocks)
     size, looks = step.size(plain.blocks), GeometricSchedule(watch, max_iter)
     remembered = MajorizationLog(any(f.atom.is_reweighted for f in form.functions), reweights_losses=False)
-    descents = JointDescents(form, tol, watch)
+    next_descent = SETTINGS.descent_start_steps if why_not_at_rank(form) is None else np.inf
     for iteration in range(1, max_iter + 1):
         image = step.solve(learned_matrices(form, layout.blocks(here)), layout.blocks(here), accuracy)
         flat, best = layout.flat(image.blocks), step.value(image.blocks)
@@ -214,9 +176,12 @@ def accelerate(
         image.iteration, image.majorizations = iteration, remembered.steps
         if looks(image):
             return image
-        found = descents.after(image)
-        if found is not None:
-            return found
+        if iteration >= next_descent:  # among the matrices of the rank that the steps have reached
+            next_descent *= 2
+            start = Point(image.blocks, image.loss_duals, iteration=iteration)
+            found = settle_at_rank(form, start, tol=tol, watch=watch)
+            if found is not None:
+                return found
         if moved == 0.0 and accuracy <= SETTINGS.model_min_tol:  # rounding: no step moves any more
             watch(image)
             return image

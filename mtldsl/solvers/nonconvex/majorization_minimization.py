@@ -207,7 +207,7 @@ def _descend(run: _MajorizationRun, at: Evaluation, method: str, target: float) 
             budget -= 1
             after = _extrapolated(run, at, anderson)
         else:
-            after, _ = newton_step(model, at, gradient, min(0.1, np.sqrt(residual)))
+            after = newton_step(model, at, gradient, min(0.1, np.sqrt(residual)))
             if anderson is not None:
                 anderson.reset()
             if after is None:

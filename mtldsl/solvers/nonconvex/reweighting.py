@@ -48,7 +48,6 @@ class ReweightingSettings:
     diagonal_share            : added to the diagonal of a task's system, relative to its trace
     singular_diagonal_share   : the same where the system is singular all the same
     alive_ratio               : a singular direction with this part of the weight of one that is zero counts as zero in the metric
-    gram_entries              : of all tasks' Gram matrices together, up to which they are formed
     unweighed_curvature_share : of the losses' curvature, the least weight where no direction is weighed
     eps_factor                : from one easier model to the next
     easy_eps_ratio            : of eps to the largest squared singular value, easy for Newton's method (on School 2e-4 is, 2e-6 is not)
@@ -61,7 +60,6 @@ class ReweightingSettings:
     diagonal_share: float = 1e-16
     singular_diagonal_share: float = 1e-13
     alive_ratio: float = 0.7
-    gram_entries: int = 4_000_000
     unweighed_curvature_share: float = 1e-5
     eps_factor: float = 0.1
     easy_eps_ratio: float = 2e-4
@@ -129,7 +127,6 @@ class Reweighting:
         ]
         self.ridge = sum(f.map.multiple_of(name) ** 2 * (ridge_of(f) or 0.0) for f in form.functions)
         self.eps = 0.0
-        self._room: dict[int, np.ndarray] = {}  # chunk -> what `turned` writes into
 
     @cached_property
     def least_gradient(self) -> float:
@@ -137,40 +134,14 @@ class Reweighting:
         return max(GRADIENT_FLOOR_SHARE * self.form.slope_at_zero, np.finfo(float).tiny)
 
     @cached_property
-    def task_grams(self) -> np.ndarray | None:
-        """X_i^T X_i of every task, (m, d, d); None where they are too many numbers."""
-        d, m = self.data.shape
-        if m * d * d > SETTINGS.gram_entries:
-            return None
-        grams = np.empty((m, d, d))
-        for chunk in self.data.chunks:
-            grams[chunk.tasks] = np.matmul(np.swapaxes(chunk.R, -1, -2), chunk.R)
-        return grams
-
-    @cached_property
     def grams(self) -> list[np.ndarray]:
         """X_i X_i^T of every task, chunk by chunk."""
         return [np.matmul(chunk.R, np.swapaxes(chunk.R, -1, -2)) for chunk in self.data.chunks]
-
-    def turned(self, k: int, basis) -> np.ndarray:
-        """R basis of a chunk, in one product and in one place: pages of new memory would cost as much as the product."""
-        R = self.data.chunks[k].R
-        size = R.size // R.shape[-1] * basis.shape[1]
-        if k not in self._room or self._room[k].size < size:
-            self._room[k] = np.empty(size)
-        flat = self._room[k][:size].reshape(R.size // R.shape[-1], basis.shape[1])
-        return np.matmul(R.reshape(len(flat), R.shape[-1]), basis, out=flat).reshape(
-            *R.shape[:-1], basis.shape[1]
-        )
 
     # ------------------------------------------------------------------------------------------- evaluation
 
     def evaluate(self, W) -> Evaluation:
         U, s, Vt = thin_svd(W)
-        return self.evaluate_at(W, U, s, Vt.T)
-
-    def evaluate_at(self, W, U, s, V) -> Evaluation:
-        """W = U diag(s) V^T."""
         residuals = self.data.residuals(W)
         norms = self.data.norms(residuals)
         value = (
@@ -178,7 +149,7 @@ class Reweighting:
         )
         for atom, c, multiple in self.structures:
             value += c * atom.value_of_spectrum(abs(multiple) * s, len(W))
-        return Evaluation(W, value, U, s, V, residuals, norms)
+        return Evaluation(W, value, U, s, Vt.T, residuals, norms)
 
     def size(self, at: Evaluation) -> float:
         """The size of the terms that the objective is the sum of."""
@@ -261,12 +232,12 @@ class TaskInverses:
         self.inner = []
         for k, chunk in enumerate(model.data.chunks):
             if self.is_thin:
-                turned = model.turned(k, basis)
+                turned = chunk.R @ basis
                 inner = c_rest * model.grams[k] + np.matmul(
                     turned * (c - c_rest), np.swapaxes(turned, -1, -2)
                 )
             else:
-                turned = model.turned(k, basis * np.sqrt(c))
+                turned = chunk.R @ (basis * np.sqrt(c))
                 inner = np.matmul(turned, np.swapaxes(turned, -1, -2))
             self.inner.append(_SampleSystem(chunk, inner, 1.0 / v[chunk.tasks]))
 

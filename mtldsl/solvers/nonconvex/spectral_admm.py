@@ -9,16 +9,13 @@ import numpy as np
 
 from mtldsl.atoms.regularizers.quadratic import Ridge
 from mtldsl.atoms.regularizers.spectral_norms import TraceNorm
-from mtldsl.certificates.certificate import certify
 from mtldsl.normal_form.form import Blocks, FunctionTerm, LinearMap, MapEntry, NormalForm
 from mtldsl.solvers.admm.iteration import ADMMIteration
 from mtldsl.solvers.augmented_lagrangian.fixed_rank import settle_at_rank, why_not_at_rank
-from mtldsl.solvers.design.sufficient_statistics import RadialData, radial_data
-from mtldsl.solvers.multistart import bare_start
+from mtldsl.solvers.design.sufficient_statistics import radial_data
+from mtldsl.solvers.multistart import bare_start, solve_roughly
 from mtldsl.solvers.nonconvex.majorization_minimization import minimize_reweighted
-from mtldsl.solvers.nonconvex.reweighted_newton import newton_at_rank, why_not_fixed_rank
 from mtldsl.solvers.nonconvex.reweighting import rough_fit, why_not_reweighted
-from mtldsl.solvers.routes import accepting_routes, get_solver
 from mtldsl.solvers.solver import Point, StoppingWatch, Watch
 from mtldsl.utils.interrupts import svd
 
@@ -42,9 +39,7 @@ class SpectralSettings:
     smoothed_start_ratio    : of the first smoothed model's eps to the largest squared singular value
     smoothed_end_ratio      : the same of the last one; tenfold steps between them
     smoothed_tol            : residual to which the last smoothed model is solved
-    smoothed_min_iterations : iterations of all smoothed models together, however dear they are
-    smoothed_max_iterations : the same, however cheap they are
-    smoothed_flops          : multiplications of small matrices that a start is worth
+    smoothed_iterations     : iterations of all smoothed models together
     alive_ratio             : of singular values that are not zero to the root of the last eps
     round_iterations        : iterations of the first round, which is plain; then rounds are accelerated and plain in turn
     round_factor            : from one round's length to the next
@@ -52,8 +47,7 @@ class SpectralSettings:
     modulus_factor          : of a penalty to the modulus that makes its function convex: its proximal step then has one minimum
     disagreement_tol        : of copies after a plain round, above which they do not settle and the penalty is raised
     penalty_factor          : by which it is raised
-    newton_tol              : residual from which on Newton steps are tried
-    newton_factor           : and again after so many times the iterations
+    newton_factor           : times the iterations, after which Newton steps are tried again
     """
 
     relaxed_tol: float = 1e-3
@@ -63,9 +57,7 @@ class SpectralSettings:
     smoothed_start_ratio: float = 1e-3
     smoothed_end_ratio: float = 1e-10
     smoothed_tol: float = 1e-5
-    smoothed_min_iterations: int = 40
-    smoothed_max_iterations: int = 400
-    smoothed_flops: float = 2e10
+    smoothed_iterations: int = 100
     alive_ratio: float = 10.0
     round_iterations: int = 150
     round_factor: float = 1.4
@@ -73,7 +65,6 @@ class SpectralSettings:
     modulus_factor: float = 2.0
     disagreement_tol: float = 0.03
     penalty_factor: float = 2.0
-    newton_tol: float = 0.1
     newton_factor: float = 2.0
 
 
@@ -103,20 +94,9 @@ def relaxed_start(form: NormalForm, watch: Watch) -> Blocks:
                 )
             )
     convex = replace(form, functions=tuple(functions))
-    name = next(accepting_routes(convex), None)
-    if name is None:
-        return form.zeros()
-
-    def is_close(point: Point) -> bool:
-        return certify(convex, point.blocks, point.loss_duals, point.function_duals).within(
-            SETTINGS.relaxed_tol
-        )
-
-    rough = StoppingWatch(watch, is_close)
-    get_solver(name).solve(
-        convex, tol=SETTINGS.relaxed_tol, max_iter=SETTINGS.relaxed_iterations, start=None, watch=rough
-    )
-    return form.zeros() if rough.last is None else rough.last.blocks
+    tol, most = SETTINGS.relaxed_tol, SETTINGS.relaxed_iterations
+    found = solve_roughly(convex, tol=tol, max_iter=most, watch=watch)
+    return form.zeros() if found is None else found.blocks
 
 
 def _coefficient(f: FunctionTerm) -> float:
@@ -128,38 +108,30 @@ def _coefficient(f: FunctionTerm) -> float:
 # Start of a model with exact penalties of the spectrum: near a stationary point of it, by way of smoothed ones.
 
 
-def smoothed_start(form: NormalForm, data: RadialData, watch: Watch) -> np.ndarray | None:
-    """The weights, stationary at their rank if all goes well; None where the penalties have no smoothed form."""
+def smoothed_start(form: NormalForm, watch: Watch) -> Blocks | None:
+    """Weights of low rank; None where the penalties have no smoothed form, or the losses are no norms of residuals."""
     first = _smoothed(form, 1.0)
     if first is None or why_not_reweighted(first) is not None:
         return None
-    x = form.zeros()
+    data, x = radial_data(form), form.zeros()
     form.losses[0].add_adjoint(form.losses[0].tasks.targets, x)
     at = rough_fit(first, data, x[data.block])
     stages = np.geomspace(SETTINGS.smoothed_start_ratio, SETTINGS.smoothed_end_ratio, 8) * max(
         at.singular.max(initial=0.0) ** 2, np.finfo(float).tiny
     )
     forms = tuple(one for eps in stages if (one := _smoothed(form, eps)) is not None)
-    step = sum(10.0 * chunk.R.size * chunk.R.shape[-2] for chunk in data.chunks)
-    most = int(
-        min(
-            max(SETTINGS.smoothed_flops / step, SETTINGS.smoothed_min_iterations),
-            SETTINGS.smoothed_max_iterations,
-        )
-    )
     point = minimize_reweighted(
         forms,
         data,
         {data.block: at.W},
         method="newton",
         tol=SETTINGS.smoothed_tol,
-        max_iter=most,
+        max_iter=SETTINGS.smoothed_iterations,
         watch=StoppingWatch(watch),
     )
-    W = point.blocks[data.block]
-    rank = int(np.count_nonzero(svd(W, compute_uv=False) > SETTINGS.alive_ratio * np.sqrt(stages[-1])))
-    last = StoppingWatch(watch, asks=most // 4)
-    return newton_at_rank(form, data, W, rank, lambda: last.expired)
+    U, s, Vt = svd(point.blocks[data.block])
+    s[s <= SETTINGS.alive_ratio * np.sqrt(stages[-1])] = 0.0
+    return data.blocks((U * s) @ Vt)
 
 
 def _smoothed(form: NormalForm, eps: float) -> NormalForm | None:
@@ -192,15 +164,14 @@ class SpectralADMM:
         self.rough = [k for k, f in enumerate(form.functions) if not f.atom.convex]
 
     def run(self, max_iter: int, watch: Watch) -> Point:
-        data = radial_data(self.form) if why_not_fixed_rank(self.form) is None else None
-        newton = data is not None or why_not_at_rank(self.form) is None
-        point, stopped = self._first(data, watch)
-        if stopped or watch.expired:
+        settles = why_not_at_rank(self.form) is None
+        point, has_rank = self._first(watch)
+        if watch(point) or watch.expired:
             return point
-        if newton and self.start is not None and self._has_low_rank(point):
-            finished = self._at_rank(data, point, watch)
-            if finished is not None:
-                return finished
+        if settles and has_rank:
+            settled = settle_at_rank(self.form, point, tol=self.tol, watch=watch)
+            if settled is not None:
+                return settled
         iteration = ADMMIteration(
             self.form, self.tol, Point(point.blocks), relaxation=1.0, memory=SETTINGS.memory_steps
         )
@@ -216,12 +187,11 @@ class SpectralADMM:
             point.iteration = done
             if watch(point) or watch.expired or done >= max_iter:
                 return point
-            near = newton and done >= SETTINGS.newton_factor * tried
-            if near and (data is None or self._residual(point) <= SETTINGS.newton_tol):
+            if settles and done >= SETTINGS.newton_factor * tried:
                 tried = done
-                finished = self._at_rank(data, point, watch)
-                if finished is not None:
-                    return finished
+                settled = settle_at_rank(self.form, point, tol=self.tol, watch=watch)
+                if settled is not None:
+                    return settled
             if plain and self._apart(iteration) > SETTINGS.disagreement_tol:
                 penalties = iteration.penalties.copy()
                 penalties[self._rough_copies(iteration)] *= SETTINGS.penalty_factor
@@ -230,38 +200,16 @@ class SpectralADMM:
                 plain = not plain
             length = int(SETTINGS.round_factor * length)
 
-    def _first(self, data, watch: Watch) -> tuple[Point, bool]:
-        """(where to start, whether the caller is content with it already)."""
+    def _first(self, watch: Watch) -> tuple[Point, bool]:
+        """(where to start, whether that has chosen a rank)."""
         if self.start is not None:
-            point = Point(self.start.blocks)
-            return point, watch(point)
-        bare = bare_start(self.form, self.tol, watch)
-        found = [Point(relaxed_start(self.form, watch)), *([] if bare is None else [bare])]
-        W = smoothed_start(self.form, data, watch) if data is not None else None
-        if data is not None and W is not None:
-            found.append(Point(data.blocks(W), iteration=1))
-        best = min(found, key=lambda point: self.form.value(point.blocks))
-        return best, watch(best)
-
-    def _residual(self, point: Point) -> float:
-        seen = certify(self.form, point.blocks, point.loss_duals, point.function_duals, bound_optimum=False)
-        assert seen.stationarity is not None  # of a form that is not convex
-        return seen.stationarity.residual
-
-    def _has_low_rank(self, point: Point) -> bool:
-        """Tell whether a start that was given has chosen a rank."""
-        (block,) = self.form.weight_blocks
-        return int(np.linalg.matrix_rank(point.blocks[block.name])) < min(block.shape)
-
-    def _at_rank(self, data, point: Point, watch: Watch) -> Point | None:
-        """The last point of Newton steps among the matrices of this one's rank, where the run ends with it."""
-        if data is None:
-            return settle_at_rank(self.form, point, tol=self.tol, watch=watch)
-        (name,) = [block.name for block in self.form.weight_blocks]
-        W = point.blocks[name]
-        W = newton_at_rank(self.form, data, W, int(np.linalg.matrix_rank(W)), lambda: watch.expired)
-        finished = Point(data.blocks(W), iteration=point.iteration)
-        return finished if watch(finished) or watch.expired else None
+            x, weights = self.start.blocks, self.form.weight_blocks
+            return Point(x), all(np.linalg.matrix_rank(x[b.name]) < min(b.shape) for b in weights)
+        bare, smoothed = bare_start(self.form, self.tol, watch), smoothed_start(self.form, watch)
+        found = [relaxed_start(self.form, watch), *([] if bare is None else [bare.blocks])]
+        found += [] if smoothed is None else [smoothed]
+        best = min(found, key=self.form.value)
+        return Point(best), best is smoothed
 
     def _rough_copies(self, iteration: ADMMIteration) -> list[int]:
         return [

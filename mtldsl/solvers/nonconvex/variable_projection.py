@@ -23,7 +23,6 @@ __all__ = [
     "SETTINGS",
     "Evaluation",
     "ProfileSettings",
-    "invert_separate",
     "make_preconditioner",
     "minimize_profile",
     "why_not_smooth",
@@ -189,7 +188,7 @@ def make_preconditioner(form: NormalForm, data: QuadraticData, W: np.ndarray):
     turning, extra = _turning(form, data.block, W)
     if turning is None:
         return None
-    return (_invert_shared if shared else invert_separate)(data, *turning, extra)
+    return (_invert_shared if shared else _invert_separate)(data, *turning, extra)
 
 
 def _turning(form: NormalForm, block: str, W):
@@ -250,7 +249,7 @@ def _invert_shared(data: QuadraticData, U, V, M, extra):
     return invert
 
 
-def invert_separate(data: QuadraticData, U, V, M, extra):
+def _invert_separate(data: QuadraticData, U, V, M, extra):
     """G -> H^{-1} G, nearly. Balanced: z = C g on the span of the columns that are alive, and task by task what H leaves of g - H z."""
     d, m = data.shape
     task_by_task = _task_by_task(data, U, V, M, extra)
