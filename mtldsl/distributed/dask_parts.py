@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from mtldsl.distributed.partitions import (
     PartitionTasks,
     align_arrays,
     evaluate_part,
-    group_pieces,
+    evaluate_tasks,
     groups,
     piece,
     put_together,
@@ -127,7 +128,7 @@ class ScratchFolder:
 def write_states(states: Sequence, folder: str, mark: str, names: Sequence[str]) -> PartStates:
     """Every state in a file of its own, written where it is, and from now on read from there. DataError where that does not succeed."""
     done = [call(_written, one, folder, mark, k, partition=k) for k, one in enumerate(states)]
-    unseen = set(range(len(done))) - set(compute_node(call(_listed, done), names))
+    unseen = set(range(len(done))) - set(compute_node(tree(done), names))
     unseen |= {k for k in range(len(done)) if not state_path(folder, mark, k).is_file()}
     if unseen:
         raise DataError(
@@ -174,10 +175,6 @@ def _written(state, folder: str, mark: str, part: int) -> dict:
     return {part: True}
 
 
-def _listed(done: list) -> dict:
-    return tree_sum(done)
-
-
 def _read(folder: str, mark: str, part: int):
     return read_state(state_path(folder, mark, part))
 
@@ -221,8 +218,8 @@ class DaskParts:
             for k, (part, own, name) in enumerate(zip(self.nodes(), states, self.names, strict=True))
         ]
         if stateful:
-            new = [call(_state_of, pair, partition=k) for k, pair in enumerate(done)]
-            done = [call(_summand_of, pair, partition=k) for k, pair in enumerate(done)]
+            new = [call(getitem, pair, 0, partition=k) for k, pair in enumerate(done)]
+            done = [call(getitem, pair, 1, partition=k) for k, pair in enumerate(done)]
             node = tree(done)
             *new, node = keep_nodes([*new, node], self.names)
             total = align_arrays(compute_node(node, self.names))
@@ -248,26 +245,22 @@ class DaskParts:
         return read_states(folder, mark, self.names)
 
     def exchanged(
-        self, columns: Sequence, n_tasks: int, function: ByTask, *broadcast, state=None
-    ) -> tuple[Any, Sequence, Any]:
+        self, columns: Sequence, n_tasks: int, function: ByTask, *broadcast
+    ) -> tuple[Sequence, Any]:
         """See `RowParts.exchanged`: as many groups of tasks as there are workers, none of which has to see the others'."""
         sent = constant((function, *broadcast))
-        states = [(None, *ends) for ends in groups(n_tasks, self.n_workers)] if state is None else state
-        done = []
-        for own, first, last in states:
-            pieces = [call(piece, one, first, last, partition=k) for k, one in enumerate(columns)]
-            done.append(call(_grouped, sent, own, *pieces))
-        new = [call(_entry, one, 0) for one in done]
+        done = [
+            call(_grouped, sent, *(call(piece, one, *ends, partition=k) for k, one in enumerate(columns)))
+            for ends in groups(n_tasks, self.n_workers)
+        ]
         back = [
             call(_put_together, one, *(call(_back, group, k, partition=k) for group in done), partition=k)
             for k, one in enumerate(columns)
         ]
-        node = tree([call(_entry, group, 2) for group in done])
-        *there, node = keep_nodes([*new, *back, node], self.names)
+        *back, node = keep_nodes([*back, tree([call(_told, group) for group in done])], self.names)
         told, moved = compute_node(node, self.names)
         self.bytes_moved += self.n_workers * size_of(broadcast) + size_of(told) + moved
-        new = [(own, *ends) for own, (_, *ends) in zip(there[: len(new)], states, strict=True)]
-        return new, PartStates(there[len(new) :]), told
+        return PartStates(back), told
 
     def mapped(self, step: Callable, *broadcast) -> DaskParts:
         """See `RowParts.mapped`."""
@@ -307,30 +300,21 @@ def _evaluated(part: PartitionTasks | None, state, sent, held: bool, stateful: b
     return (own, summand) if stateful else summand
 
 
-def _state_of(pair):
-    return pair[0]
-
-
-def _summand_of(pair):
-    return pair[1]
-
-
-def _grouped(sent, state, *pieces) -> tuple:
+def _grouped(sent, *pieces) -> tuple:
     function, *broadcast = align_arrays(sent.value)
     try:
-        state, back, told, moved = group_pieces(function, state, tuple(broadcast), *pieces)
+        return evaluate_tasks(function, tuple(broadcast), *pieces)
     except MemoryError as error:
         raise lacking_memory("the scores of whole tasks, put together", error) from None
-    return state, back, (told, moved)
 
 
-def _entry(found: tuple, k: int):
-    return found[k]
+def _told(group: tuple) -> tuple:
+    return group[1:]
 
 
 def _back(group: tuple, k: int):
     """Return what one part gets back: made where the group is, so that no other worker needs the whole of it."""
-    return group[1][k]
+    return group[0][k]
 
 
 def _put_together(like, *backs):

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from scipy import sparse
 
 from mtldsl.atoms.learned_structures.mkl_norm import MKLNorm
-from mtldsl.distributed.distributed_solver import CheckpointFolder, DistributedSolver
+from mtldsl.distributed.distributed_solver import CheckpointFolder, DistributedRun, DistributedSolver
 from mtldsl.distributed.distributed_term import DistributedDual, DistributedTerm, seen_of, term_of
 from mtldsl.normal_form.form import Blocks, NormalForm
 from mtldsl.solvers.design.kernel_arguments import NodePlaces, TaskStates
-from mtldsl.solvers.sdca.dual_ascent import KernelForm, WeightsStep, kernel_form
+from mtldsl.solvers.sdca.dual_ascent import WeightsStep, kernel_form
 from mtldsl.solvers.sdca.dual_state import FlatSamples, Nodes
 from mtldsl.solvers.solver import Point, Watch
 
@@ -275,7 +274,6 @@ class AscentByPasses(DistributedSolver):
     overlap less than that, s falls towards what is seen; whatever it is, the sum of the steps is scaled by the best factor in [0, 1], which
     the same pass tells. Multipliers stay with their rows; kernel weights take a step in closed form between passes.
 
-    checkpoint : folder that weights and the multipliers of the rows are written to, and from which the same model goes on
 
     Sources: Ma, Smith, Jaggi, Jordan, Richtarik and Takac, "Adding vs. averaging in distributed primal-dual optimization", ICML 2015
     (CoCoA+); Smith, Forte, Ma, Takac, Jordan and Jaggi, "CoCoA: A general framework", JMLR 18 (2018); Liu, Pan and Ho, "Distributed
@@ -284,8 +282,6 @@ class AscentByPasses(DistributedSolver):
 
     name = "ascent_by_passes"
     summary = "dual ascent inside the parts of rows that are elsewhere, its steps added up safely: kernels between tasks, mkl_norm"
-    options: ClassVar[Mapping[str, object]] = {"checkpoint": None}
-    writes = ("checkpoint",)
     max_iter = 2000
 
     def refuses_elsewhere(self, form: NormalForm) -> str | None:
@@ -297,16 +293,17 @@ class AscentByPasses(DistributedSolver):
     def usual_passes(self, form: NormalForm) -> tuple[int, int]:
         return 5, 30
 
-    def solve(
-        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, checkpoint: CheckpointFolder | None = None
-    ) -> Point:  # fmt: skip
-        found = kernel_form(form)
-        assert not isinstance(found, str)  # `refuses` was asked
-        return _DistributedAscentRun(found, start, checkpoint).run(max_iter, watch)
+    def begin(self, form: NormalForm, start: Point | None, file: CheckpointFolder | None) -> DistributedRun:
+        return _DistributedAscentRun(form, start, file)
 
 
-class _DistributedAscentRun:
-    def __init__(self, model: KernelForm, start: Point | None, file: CheckpointFolder | None):
+class _DistributedAscentRun(DistributedRun):
+    solver = AscentByPasses.name
+
+    def __init__(self, form: NormalForm, start: Point | None, file: CheckpointFolder | None):
+        super().__init__(form, start, file)
+        model = kernel_form(form)
+        assert not isinstance(model, str)  # `refuses` was asked
         loss, norm = model.loss, model.norm
         assert isinstance(loss, DistributedTerm) and loss.map.identity_of is not None
         self.model, self.loss, self.norm, self.block = model, loss, norm, loss.map.identity_of
@@ -318,18 +315,19 @@ class _DistributedAscentRun:
         self.weights_step = WeightsStep(cast(Any, ball), len(norm.kernels)) if self.learns else None
         self.counts = np.asarray(loss.tasks.counts, float)
         self.safe = safe_factors(norm, d, places_of_tasks(loss.tasks)[0])
-        self.overlap = 1.0  # of what is safe, what is reckoned with
-        self.state, self.taken, self.passes, self.file = None, 1.0, 0, file
-        left = {} if start is None or start.state.get("solver") != AscentByPasses.name else start.state
-        if left and left["rows"] is not None:  # as a checkpoint left it
-            self.state, self.theta = left["rows"], left["blocks"]["theta"]
-            self.overlap, self.taken = (left["numbers"][name] for name in ("overlap", "taken"))
-            self.nodes.fill(left["blocks"]["Z"])
+        self.overlap, self.taken = (
+            1.0,
+            1.0,
+        )  # of what is safe, what is reckoned with; of a step, what was taken
+        if self.left is not None and self.left["rows"] is not None:
+            self.rows, self.theta = self.left["rows"], self.left["blocks"]["theta"]
+            self.overlap, self.taken = (self.left["numbers"][name] for name in ("overlap", "taken"))
+            self.nodes.fill(self.left["blocks"]["Z"])
 
     def run(self, max_iter: int, watch: Watch) -> Point:
         # an entropy's multipliers start inside their domain: their weights are not known before a pass
         W = self._weights()
-        if getattr(self.loss.atom, "entropic", False) and self.state is None:
+        if getattr(self.loss.atom, "entropic", False) and self.rows is None:
             W = self._moved_to(self._pass(W, 0)["after"])
         while True:
             told = self._pass(W, SETTINGS.pass_epochs)
@@ -337,18 +335,14 @@ class _DistributedAscentRun:
             self.loss.known(x, told["seen"])
             name = self.model.name
             structures: Any = None if name is None else {name: self.theta.copy()}
-            u = DistributedDual(told["seen"], np.ones_like(told["seen"]["sums"]))
+            u = DistributedDual.of(told["seen"])
             point = Point(x, [u], None, self.passes, {}, {"overlap": self.overlap}, structures)
             done = watch(point) or self.passes >= max_iter
             if done and self.file is None:
                 return point
             W, Z = self._step(W, told)
-            if self.file is not None:
-                numbers = {"overlap": self.overlap, "taken": self.taken}
-                others = {"theta": self.theta, "Z": Z}
-                self.state = self.file.keep(
-                    AscentByPasses.name, {self.block: W}, None, numbers, others, self.state, now=done
-                )
+            self.x = {self.block: W}
+            self.keep({"overlap": self.overlap, "taken": self.taken}, {"theta": self.theta, "Z": Z}, done)
             if done:
                 return point
 
@@ -362,9 +356,9 @@ class _DistributedAscentRun:
     def _pass(self, W: np.ndarray, epochs: int) -> dict:
         loss, nothing = self.loss, np.zeros(self.loss.tasks.n_tasks)
         around = AscentCenter(W, nothing, self._cells(), nothing, nothing, self.counts)
-        self.state, told = loss.tasks.parts.run(
+        self.rows, told = loss.tasks.parts.run(
             ascend, loss.tasks.n_tasks, loss.atom, loss.coefficients, W, nothing, around, self.taken, epochs, (0, self.passes), False,
-            state=self.state, stateful=True,
+            state=self.rows, stateful=True,
         )  # fmt: skip
         self.passes += 1
         self.taken = 1.0

@@ -118,7 +118,7 @@ class DistributedLossCheck:
         assert self.definition is not None
         columns, _ = parts.run(_columns, self.W, self.b, self.sizes(), direction, stateful=True)
         given = self.term.atom, self.definition.function
-        found = parts.exchanged(columns, self.term.tasks.n_tasks, _of_tasks, *given)[2]
+        found = parts.exchanged(columns, self.term.tasks.n_tasks, _of_tasks, *given)[1]
         sums = found.of_all(self.term.tasks.n_tasks)
         return self._together(sums[:, 0], sums[:, 1])
 
@@ -172,15 +172,14 @@ def _columns(part: PartitionTasks, _, W, b, sizes, direction: int | None) -> tup
     return TaskColumns(part.which, tasks.offsets, (z, tasks.targets, *weights)), None
 
 
-def _of_tasks(columns: TaskColumns, state, atom: Any, function: Callable) -> tuple[None, tuple, TaskSum]:
+def _of_tasks(columns: TaskColumns, atom: Any, function: Callable) -> tuple[tuple, TaskSum]:
     """Give loss and weight (k, 2) of every whole task."""
-    ends, found = columns.offsets.tolist(), []
-    for i, first, last in zip(columns.which.tolist(), ends[:-1], ends[1:], strict=True):
-        z, y, *s = (array[first:last] for array in columns.arrays)
+    found = []
+    for i, (z, y, *s) in columns.each():
         with np.errstate(all="ignore"):
             loss = function(z, y, s[0] if s else None, atom.of_task(i))
         found.append((loss, np.sum(s[0]) if s else len(z)))
-    return None, (), TaskSum(columns.which, np.array(found, float))
+    return (), TaskSum(columns.which, np.array(found, float))
 
 
 class PartsCheck:

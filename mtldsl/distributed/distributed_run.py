@@ -53,9 +53,7 @@ def solve_distributed(
 
 def _forecast(form: NormalForm, tol: float, listener: Listener | None, verbose: bool) -> Forecast:
     """Whoever tells what passes over the rows will take; the lines of looks are written by the listener."""
-    rows = max(
-        tasks.n_rows or tasks.n_samples for tasks in (cast(Any, loss.tasks) for loss in form.elsewhere)
-    )
+    rows = max(tasks.n_rows for tasks in (cast(Any, loss.tasks) for loss in form.elsewhere))
     return Forecast(rows, tol, listener, say if verbose else None)
 
 

@@ -72,6 +72,11 @@ class DistributedDual:
     seen: Mapping[str, np.ndarray]
     share: np.ndarray
 
+    @classmethod
+    def of(cls, seen: Mapping[str, np.ndarray]) -> DistributedDual:
+        """Multipliers as a pass has seen them."""
+        return cls(seen, np.ones_like(seen["sums"]))
+
     def __rmul__(self, t: float) -> DistributedDual:
         if not 0.0 <= t <= 1.0:
             raise ValueError(f"proven multipliers can be scaled by a number in [0, 1], not by {t}")
@@ -216,7 +221,7 @@ class DistributedTerm(LossTerm):
         return here, max(high - here, here - self.of_squares(squares - off))
 
     def gradient(self, z: LazyScores) -> DistributedDual:  # type: ignore[override]
-        return DistributedDual(z.seen, np.ones_like(z.seen["sums"]))
+        return DistributedDual.of(z.seen)
 
     def dual_project(self, u: DistributedDual) -> DistributedDual:  # type: ignore[override]
         return u
@@ -290,9 +295,9 @@ def seen_of(
     part: PartitionTasks, n_tasks: int, atom, coefficients, V, b, u, by_sign: bool
 ) -> dict[str, np.ndarray]:
     """`DistributedDual.seen` of multipliers u, and `value` (m,) at weights V and intercepts b, over one part's rows."""
-    sums = DualStatistics(part, n_tasks, atom, coefficients, by_sign)
-    for slab in sums.rows.slabs(part.columns(V), b[part.which]):
-        sums.add(slab, slab.take(u))
+    sums = DualStatistics(part, n_tasks, atom, coefficients, V, b, by_sign)
+    for slab in sums.slabs():
+        sums.add(slab, u[slab.flat])
     return sums.seen()
 
 
@@ -307,7 +312,7 @@ def _look(
     part: PartitionTasks, n_tasks: int, atom, coefficients, V, b, by_sign: bool
 ) -> dict[str, np.ndarray]:
     """Return what `LazyScores.seen` is the sum of: with the gradient as multipliers."""
-    sums = DualStatistics(part, n_tasks, atom, coefficients, by_sign)
-    for slab in sums.rows.slabs(part.columns(V), b[part.which]):
+    sums = DualStatistics(part, n_tasks, atom, coefficients, V, b, by_sign)
+    for slab in sums.slabs():
         sums.add(slab, atom.gradient(slab.z, slab.y, slab.s))
     return sums.seen()
