@@ -18,7 +18,7 @@ from mtldsl.solvers.routes import accepting_routes, get_solver
 from mtldsl.solvers.run import ReducedForm, SolveResult, in_original_units, run_routes
 from mtldsl.solvers.solver import Point, StoppingWatch, Watch, breakdowns
 from mtldsl.utils.arrays import read_dense
-from mtldsl.utils.progress import Listener, progress_bar
+from mtldsl.utils.progress import progress_bar
 from mtldsl.utils.validation import as_whole, check_seed, generator, quoted
 
 __all__ = [
@@ -215,44 +215,23 @@ def _start_block(name: str, shape: tuple[int, int], value) -> np.ndarray:
 # From a normal form to its outcome: the warm start checked, far labels and columns moved to zero, one start or several, and back.
 
 
-def solve_form(
-    form: NormalForm,
-    *,
-    solver: str,
-    tol: float,
-    max_iter: int | None,
-    max_seconds: float | None,
-    warm_start: SolvedProblem | dict | None,
-    starts: int,
-    random_state,
-    listener: Listener | None,
-    options: dict,
-    verbose: bool = False,
-) -> SolveResult:
-    """The arguments are those of `Problem.solve`; `options` those of the solver."""
-    how: dict[str, Any] = {
-        "solver": solver, "tol": tol, "max_iter": max_iter, "max_seconds": max_seconds, "starts": starts,
-        "random_state": random_state, "listener": listener, "options": options, "verbose": verbose,
-    }  # fmt: skip
-    asked = _tasks_asked(form)
-    return (
-        _solved(form, warm_start, how)
-        if asked is None
-        else asked.apply_solving(_solved, form, warm_start, how)
-    )
+def solve_form(form: NormalForm, warm_start: SolvedProblem | dict | None, **how: Any) -> SolveResult:
+    """The outcome of `Problem.solve`, whose other arguments are `how`; `options` among them are those of the solver."""
+    if form.in_memory:
+        return _solved(form, warm_start, how)
+    tasks: Any = form.elsewhere[0].tasks
+    return tasks.apply_solving(_solved, form, warm_start, how)
 
 
 def seen_by_solvers(form: NormalForm) -> NormalForm:
     """The form that solvers are asked about: with rows that its tasks have in place of others, or without equations that are solved
     beforehand."""
-    asked = _tasks_asked(form)
-    known = None if asked is None else asked.presolved(form)
-    return ReducedForm(form).form if known is None else known
-
-
-def _tasks_asked(form: NormalForm) -> Any:
-    """The tasks whose hooks a solve goes by: where rows are not in this process, theirs; None without a loss."""
-    return next((loss.tasks for loss in (*form.elsewhere, *form.losses)), None)
+    if not form.in_memory:
+        tasks: Any = form.elsewhere[0].tasks
+        known = tasks.presolved(form)
+        if known is not None:
+            return known
+    return ReducedForm(form).form
 
 
 def _solved(form: NormalForm, warm_start, how: dict[str, Any], resumed: Point | None = None) -> SolveResult:
@@ -263,17 +242,16 @@ def _solved(form: NormalForm, warm_start, how: dict[str, Any], resumed: Point | 
         first.blocks = shift_intercepts(first.blocks, moves, -1.0)
     first = resumed or first
 
+    limits = {name: how[name] for name in ("solver", "tol", "max_iter", "max_seconds", "listener", "options")}
+
     def run(start: Point | None) -> SolveResult:
-        return run_routes(
-            solved, solver=how["solver"], tol=how["tol"], max_iter=how["max_iter"], max_seconds=how["max_seconds"],
-            start=start, listener=how["listener"], options=how["options"], simple_guesses=start is first,
-        )  # fmt: skip
+        return run_routes(solved, start=start, simple_guesses=start is first, **limits)
 
     if starts == 1:
         outcome = run(first)
     else:
         outcome = from_several_starts(solved, starts, how["random_state"], run, first, how["verbose"])
-    return in_original_units(outcome, solved, form, moves, how["tol"])
+    return in_original_units(outcome, solved, form, moves, how["tol"]) if moves else outcome
 
 
 # --------------------------------------------------------------------------------------------------------------
