@@ -22,11 +22,7 @@ from mtldsl.distributed.distributed_term import DistributedDual, DistributedTerm
 from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
 from mtldsl.solvers.solver import Point, Watch
 
-__all__ = [
-    "SOLVER",
-    "Consensus",
-    "hessians_are_too_many",
-]
+__all__ = ["SOLVER", "hessians_are_too_many"]
 
 
 @dataclass(frozen=True)

@@ -27,18 +27,7 @@ from mtldsl.errors import DataError
 from mtldsl.utils.parallel import on_one_blas_thread
 from mtldsl.utils.validation import MIN_MAGNITUDE, plain
 
-__all__ = [
-    "LoadedPartition",
-    "PartitionFindings",
-    "PartitionRows",
-    "PartitionSummary",
-    "TaskPlaces",
-    "checksum",
-    "load",
-    "place_part",
-    "places_of",
-    "summarize_partition",
-]
+__all__ = ["PartitionFindings", "PartitionRows", "load", "place_part", "places_of", "summarize_partition"]
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -31,11 +31,7 @@ from mtldsl.errors import DataError
 from mtldsl.utils.arrays import digest
 from mtldsl.utils.validation import as_list, quoted
 
-__all__ = [
-    "of_arrays",
-    "of_frame",
-    "of_loaders",
-]
+__all__ = ["of_loaders"]
 
 
 def of_loaders(

@@ -28,6 +28,7 @@ from mtldsl.distributed.dask_backend import (
 from mtldsl.distributed.partitions import (
     ByTask,
     PartitionTasks,
+    RowParts,
     align_arrays,
     evaluate_part,
     evaluate_tasks,
@@ -44,15 +45,7 @@ from mtldsl.errors import DataError, MTLError
 from mtldsl.utils.arrays import digest
 from mtldsl.utils.progress import time_pass
 
-__all__ = [
-    "SETTINGS",
-    "DaskParts",
-    "PartStates",
-    "ScratchFolder",
-    "check_shared_folder",
-    "read_states",
-    "write_states",
-]
+__all__ = ["SETTINGS", "DaskParts", "check_shared_folder"]
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -179,7 +172,7 @@ def _read(folder: str, mark: str, part: int):
     return read_state(state_path(folder, mark, part))
 
 
-class DaskParts:
+class DaskParts(RowParts):
     """Nodes that are Parts (or None, without a label), on the workers of the active client, or in threads of this process.
 
     keep : compute them once and keep them in the workers' memory; else each pass computes them anew
@@ -195,10 +188,9 @@ class DaskParts:
         self.names = tuple(names)
         self.keep = keep
         self._there = False
-        self.passes = self.bytes_moved = 0
 
     @property
-    def n_workers(self) -> int:
+    def n_workers(self) -> int:  # type: ignore[override]
         return n_workers()
 
     def nodes(self) -> list:
@@ -209,7 +201,6 @@ class DaskParts:
 
     @time_pass()
     def run(self, function: Callable, *broadcast, state=None, stateful: bool = False) -> Any:
-        """See `RowParts.run`."""
         held = stateful or state is not None
         sent = constant((function, *broadcast))
         states = PartStates([None] * self.n_parts) if state is None else state
@@ -233,21 +224,18 @@ class DaskParts:
         return self._scratch.written(new, self.names) if new.since >= SETTINGS.unwritten_runs else new, total
 
     def unseen_by(self, folder: str) -> str | None:
-        """See `RowParts.unseen_by`."""
         return check_shared_folder(folder)
 
     def write_states(self, states: PartStates, folder: str, mark: str) -> PartStates:
-        """See `RowParts.write_states`."""
         return write_states(states, folder, mark, self.names)
 
     def read_states(self, folder: str, mark: str) -> PartStates:
-        """See `RowParts.read_states`."""
         return read_states(folder, mark, self.names)
 
     def exchanged(
         self, columns: Sequence, n_tasks: int, function: ByTask, *broadcast
     ) -> tuple[Sequence, Any]:
-        """See `RowParts.exchanged`: as many groups of tasks as there are workers, none of which has to see the others'."""
+        """As many groups of tasks as there are workers, none of which has to see the others'."""
         sent = constant((function, *broadcast))
         done = [
             call(_grouped, sent, *(call(piece, one, *ends, partition=k) for k, one in enumerate(columns)))
@@ -263,7 +251,6 @@ class DaskParts:
         return PartStates(back), told
 
     def mapped(self, step: Callable, *broadcast) -> DaskParts:
-        """See `RowParts.mapped`."""
         sent = constant((step, *broadcast))
         nodes = [
             call(_mapped, part, sent, name, partition=k)
@@ -272,7 +259,7 @@ class DaskParts:
         return DaskParts(nodes, self.names, self.keep, digest(self.mark, step, broadcast))
 
     def some(self, which: Sequence[int]) -> DaskParts:
-        """See `RowParts.some`: kept where these are, else made anew."""
+        """Kept where these are, else made anew."""
         nodes, chosen = self.nodes(), list(which)
         names = [self.names[k] for k in chosen]
         return DaskParts([nodes[k] for k in chosen], names, False, digest(self.mark, chosen))

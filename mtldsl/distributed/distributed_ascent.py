@@ -12,25 +12,15 @@ from mtldsl.atoms.learned_structures.mkl_norm import MKLNorm
 from mtldsl.distributed.distributed_solver import CheckpointFolder, DistributedRun, DistributedSolver
 from mtldsl.distributed.distributed_term import DistributedDual, DistributedTerm, seen_of, term_of
 from mtldsl.normal_form.form import Blocks, NormalForm
-from mtldsl.solvers.design.kernel_arguments import NodePlaces, TaskStates
+from mtldsl.solvers.design.kernel_arguments import TaskStates
 from mtldsl.solvers.sdca.dual_ascent import WeightsStep, kernel_form
-from mtldsl.solvers.sdca.dual_state import FlatSamples, Nodes
+from mtldsl.solvers.sdca.dual_state import FlatSamples, Nodes, node_places
 from mtldsl.solvers.solver import Point, Watch
 
 if TYPE_CHECKING:
     from mtldsl.distributed.partitions import PartitionTasks
 
-__all__ = [
-    "SOLVER",
-    "AscentByPasses",
-    "AscentCenter",
-    "SentCell",
-    "ascend",
-    "curvatures",
-    "places_of_tasks",
-    "safe_factors",
-    "which_of",
-]
+__all__ = ["SOLVER", "AscentCenter", "ascend", "curvatures", "places_of_tasks"]
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -75,39 +65,25 @@ class _PartNodes:
     def __init__(self, part: PartitionTasks, around: AscentCenter):
         which, d = part.which, part.tasks.n_features
         share = around.counts[which] / part.tasks.counts  # one over the share of the rows that is here
-        cells = around.cells
-        if cells is None:
-            k = which.size
-            own = sparse.csr_array((np.ones(k), (np.arange(k), np.arange(k))), (k, k))
+        if around.cells is None:
             weights = share / around.penalty[which]
             stored = -around.V[:, which].T / weights[:, None]
-            found = [(np.arange(d), own, weights, stored)]
+            found = [(slice(None), sparse.eye_array(which.size, format="csr"), weights, stored)]
         else:
             found = []
-            for cell in cells:
+            for cell in around.cells:
                 F = cell.factor[which]
                 used, at = np.unique(F.indices, return_inverse=True)
                 factor = sparse.csr_array((F.data, at, F.indptr), (which.size, used.size))
-                found.append((np.arange(d)[cell.rows], factor, cell.weights[used], cell.store[used]))
-        self.shift = around.shift[which] * share
-        self.cell_of, self.place = np.zeros(d, np.int64), np.zeros(d, np.int64)
-        entries, stores, end, before = [], [], 0, 0
-        for c, (rows, factor, weights, stored) in enumerate(found):
-            self.cell_of[rows], self.place[rows] = c, np.arange(rows.size)
-            task = np.repeat(np.arange(which.size), np.diff(factor.indptr))
-            node = factor.indices.astype(np.int64)
-            entries.append((task, end + node * rows.size, np.full(task.size, c), factor.data, before + node))
-            stores.append(np.ascontiguousarray(stored, dtype=float).ravel())
-            end, before = end + stores[-1].size, before + weights.size
-        task, at, cell, factor, node = (np.concatenate(parts) for parts in zip(*entries, strict=True))
-        order = np.argsort(task, kind="stable")
-        ends = np.concatenate([[0], np.cumsum(np.bincount(task, minlength=which.size))])
-        self.n_cells, self.store = len(found), np.concatenate(stores)
+                found.append((cell.rows, factor, cell.weights[used], cell.store[used]))
+        self.shift, self.n_cells = around.shift[which] * share, len(found)
         self.weights = np.concatenate([weights for _, _, weights, _ in found])
-        self.places = NodePlaces(
-            self.cell_of, self.place, ends, at[order], cell[order],
-            np.ascontiguousarray(factor[order], dtype=float), node[order],
-        )  # fmt: skip
+        self.store = np.concatenate([np.ascontiguousarray(one, dtype=float).ravel() for *_, one in found])
+        cells, first = [], 0
+        for rows, factor, own, _ in found:
+            cells.append((rows, factor, first + np.arange(own.size)))
+            first += own.size
+        self.places, _ = node_places(cells, d)
 
 
 def ascend(
@@ -149,7 +125,7 @@ def _epochs(
     nodes, T = _PartNodes(part, around), samples.n_tasks
     table = samples.table(nodes.n_cells)
     table[:, 0] = u
-    table[:, 5:] = samples.squared_norms(nodes.cell_of, nodes.n_cells)
+    table[:, 5:] = samples.squared_norms(nodes.places.cell_of, nodes.n_cells)
     rng = np.random.default_rng([*seed, part.index])
     random = rng.integers(1, 2**63, size=T).astype(np.uint64)
     states = TaskStates(

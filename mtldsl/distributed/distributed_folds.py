@@ -21,7 +21,6 @@ from mtldsl.utils.validation import as_flag, as_float, generator, quoted
 __all__ = [
     "FoldAssignment",
     "LabelFacts",
-    "RowSample",
     "constant_scores",
     "deal_folds",
     "draw_candidates",

@@ -16,11 +16,7 @@ from mtldsl.normal_form.reductions.block_reductions import has_one_maximum_a_tas
 from mtldsl.normal_form.terms.row_statistics import moments_of
 from mtldsl.solvers.solver import Point, Watch
 
-__all__ = [
-    "SOLVER",
-    "Majorization",
-    "TaskSquares",
-]
+__all__ = ["SOLVER"]
 
 
 # --------------------------------------------------------------------------------------------------------------

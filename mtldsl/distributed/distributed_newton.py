@@ -27,15 +27,7 @@ from mtldsl.normal_form.terms.row_compression import factor_of
 from mtldsl.normal_form.terms.row_statistics import SufficientStatistics, moments_of
 from mtldsl.solvers.solver import Point, Watch
 
-__all__ = [
-    "SOLVER",
-    "NewtonByPasses",
-    "NewtonModel",
-    "hessian_shares",
-    "look",
-    "step",
-    "sums_at_multipliers",
-]
+__all__ = ["SOLVER", "hessian_shares", "step"]
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -20,16 +20,7 @@ from mtldsl.solvers.cutting_planes.bundle import Bundle
 from mtldsl.solvers.cutting_planes.oracle import WeightPlanes
 from mtldsl.solvers.solver import Point, Watch
 
-__all__ = [
-    "SOLVER",
-    "DistributedOracle",
-    "PlaneModel",
-    "PlanesByPasses",
-    "modulus_of",
-    "plane_state",
-    "recalled_model",
-    "recalled_planes",
-]
+__all__ = ["SOLVER", "PlanesByPasses"]
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -31,18 +31,7 @@ from mtldsl.solution.solution import Solution
 from mtldsl.solution.thresholds import best_threshold
 from mtldsl.utils.validation import as_whole, quoted
 
-__all__ = [
-    "DistributedFold",
-    "ScoringRequest",
-    "asked_of",
-    "evaluate_by_task",
-    "named_elsewhere",
-    "parts_elsewhere",
-    "predictor_for",
-    "score_elsewhere",
-    "scores_elsewhere",
-    "thresholds_elsewhere",
-]
+__all__ = ["named_elsewhere", "parts_elsewhere", "scores_elsewhere", "thresholds_elsewhere"]
 
 
 # --------------------------------------------------------------------------------------------------------------

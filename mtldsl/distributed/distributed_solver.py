@@ -26,21 +26,12 @@ from mtldsl.normal_form.terms.row_statistics import (
 )
 from mtldsl.solvers.routes import accepting_routes
 from mtldsl.solvers.run import run_routes
-from mtldsl.solvers.sdca.sdca import Checkpoint
+from mtldsl.solvers.sdca.sdca import Checkpoint, identity_of
 from mtldsl.solvers.solver import Point, Solver, Watch
-from mtldsl.utils.arrays import digest
 from mtldsl.utils.files import reading
 from mtldsl.utils.validation import as_path, quoted
 
-__all__ = [
-    "CheckpointFolder",
-    "DistributedRun",
-    "DistributedSolver",
-    "Subproblem",
-    "identity_of",
-    "sum_over_samples",
-    "whereabouts",
-]
+__all__ = ["CheckpointFolder", "DistributedRun", "DistributedSolver", "sum_over_samples", "whereabouts"]
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -314,16 +305,6 @@ def _read_spread(arrays: dict[str, np.ndarray], kind: str) -> RowSpread | None:
         if f"{kind} {name}" in arrays
     }
     return RowSpread(**found) if found else None
-
-
-def identity_of(form: NormalForm) -> dict[str, str]:
-    """The model as typed, its data by checksums of the partitions, and all its numbers: the same in every process, and known without a pass."""
-    losses = [(one.atom, one.coefficients, one.map, one.intercepts) for one in form.losses]
-    functions = [(one.atom, one.coefficient, one.map) for one in form.functions]
-    tables: list[Any] = [one.tasks for one in form.losses]
-    data = [tasks.fingerprint() if tasks.in_memory else tasks.parts.mark for tasks in tables]
-    numbers = digest(losses, functions, form.blocks, form.constant)
-    return {"model": form.typed, "data": digest(data), "numbers": numbers}
 
 
 def _folder(given) -> Path:

@@ -25,10 +25,7 @@ from mtldsl.normal_form.terms.structured_term import StructuredTerm
 if TYPE_CHECKING:
     from mtldsl.distributed.partitions import PartitionTasks
 
-__all__ = [
-    "DistributedStructuredTerm",
-    "PlaneDual",
-]
+__all__ = ["DistributedStructuredTerm", "PlaneDual"]
 
 #: columns of what is told of a plane
 _TOLD = ("value", "promised", "sums", "sizes", "squares", "work")

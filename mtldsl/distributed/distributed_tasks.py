@@ -32,17 +32,7 @@ from mtldsl.distributed.partitions import LocalParts, PartitionTasks, RowParts, 
 from mtldsl.errors import DataError
 from mtldsl.utils.validation import as_flag, as_whole, generator, quoted
 
-__all__ = [
-    "ColumnStatistics",
-    "DistributedTasks",
-    "adjoint_products",
-    "column_squares",
-    "cut_parts",
-    "fingerprint_of",
-    "gram_of",
-    "moments_of",
-    "scale_rows",
-]
+__all__ = ["DistributedTasks", "gram_of"]
 
 
 # --------------------------------------------------------------------------------------------------------------

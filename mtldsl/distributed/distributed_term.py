@@ -23,13 +23,7 @@ from mtldsl.normal_form.terms.row_statistics import factors_of, moments_here
 if TYPE_CHECKING:
     from mtldsl.distributed.partitions import PartitionTasks, RowParts
 
-__all__ = [
-    "DistributedDual",
-    "DistributedTerm",
-    "LazyScores",
-    "seen_of",
-    "term_of",
-]
+__all__ = ["DistributedDual", "DistributedTerm", "LazyScores", "seen_of", "term_of"]
 
 
 @dataclass(frozen=True)

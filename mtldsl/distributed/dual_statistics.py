@@ -15,12 +15,7 @@ if TYPE_CHECKING:
     from mtldsl.data.tasks import Tasks
     from mtldsl.distributed.partitions import PartitionTasks
 
-__all__ = [
-    "DualStatistics",
-    "Slab",
-    "adjoints_of",
-    "weighted_grams",
-]
+__all__ = ["DualStatistics", "Slab", "adjoints_of", "weighted_grams"]
 
 
 def adjoints_of(tasks: Tasks, vectors: np.ndarray) -> np.ndarray:

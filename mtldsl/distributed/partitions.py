@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -325,20 +327,23 @@ def _rebuilt(kind, fields: dict, which, index, first_row) -> PartitionTasks:
     return PartitionTasks(kind(**align_arrays(fields)), align_arrays(which), index, first_row)
 
 
-class RowParts(Protocol):
-    """Parts, wherever they are, as those see them who ask for sums over all rows."""
+class RowParts(ABC):
+    """Parts, wherever they are, as those see them who ask for sums over all rows.
 
+    names       : of the partitions, for messages;  where : "dask", "this process"
+    mark        : the same for the same numbers in the same partitions, in any process; known without a pass on Dask
+    passes      : runs over the data so far;  bytes_moved : by these runs: what was sent to every worker, and a sum from each
+    """
+
+    where: ClassVar[str]
     n_parts: int
-    names: tuple[str, ...]  # of the partitions, for messages
-    where: str  # "dask", "this process"
-    passes: int  # runs over the data so far
-    bytes_moved: int  # by these runs: what was sent to every worker, and a sum from each
+    names: tuple[str, ...]
+    mark: str
+    n_workers: int
+    passes = 0
+    bytes_moved = 0
 
-    @property
-    def mark(self) -> str:
-        """The same for the same numbers in the same partitions, in any process. Known without a pass on Dask."""
-        ...
-
+    @abstractmethod
     def run(self, function: Callable, *broadcast, state=None, stateful: bool = False) -> Any:
         """The sum over parts of function(part, *broadcast), by pairs of neighbours (`tree_sum`).
 
@@ -348,8 +353,8 @@ class RowParts(Protocol):
                    and stays beside them.
         A partition without any labelled row is left out.
         """
-        ...
 
+    @abstractmethod
     def exchanged(
         self, columns: Sequence, n_tasks: int, function: ByTask, *broadcast
     ) -> tuple[Sequence, Any]:
@@ -358,33 +363,29 @@ class RowParts(Protocol):
         columns : the `TaskColumns` of every part (None: of none of the tasks), as a stateful run returned them
         What is told must be apart for every task, such as a `TaskSum`: it is put together in the order of the tasks.
         """
-        ...
 
-    @property
-    def n_workers(self) -> int: ...
-
+    @abstractmethod
     def unseen_by(self, folder: str) -> str | None:
         """None where whoever holds the rows writes into a folder what is found there from here, else a sentence that says what is wrong."""
-        ...
 
+    @abstractmethod
     def write_states(self, states, folder: str, mark: str) -> Any:
         """The states of a run, written into a folder by whoever holds them, and read from there from now on. DataError where that fails."""
-        ...
 
+    @abstractmethod
     def read_states(self, folder: str, mark: str) -> Any:
         """Return what was written there under this mark, maybe by another process."""
-        ...
 
+    @abstractmethod
     def mapped(self, step: Callable, *broadcast) -> RowParts:
         """Other parts: step(part, *broadcast) is a PartitionTasks, or None where nothing is left of it."""
-        ...
 
+    @abstractmethod
     def some(self, which: Sequence[int]) -> RowParts:
         """Some of the parts, as they are; what runs over them is counted there."""
-        ...
 
 
-class LocalParts:
+class LocalParts(RowParts):
     """Parts in this process."""
 
     where = "this process"
@@ -394,12 +395,9 @@ class LocalParts:
         self.parts = list(parts)
         self.n_parts = len(self.parts)
         self.names = tuple(names or (f"partition {k}" for k in range(self.n_parts)))
-        self.passes = self.bytes_moved = 0
-        self._mark: str | None = None
 
     @time_pass()
     def run(self, function: Callable, *broadcast, state=None, stateful: bool = False) -> Any:
-        """See `RowParts.run`."""
         held = stateful or state is not None
         states = [None] * self.n_parts if state is None else state
         results = [
@@ -411,42 +409,34 @@ class LocalParts:
         self.bytes_moved += size_of(broadcast) + size_of(total)
         return ([own for own, _ in results], total) if stateful else total
 
-    @property
-    def mark(self) -> str:
-        """See `RowParts.mark`."""
-        if self._mark is None:
-            self._mark = digest([part and (part.tasks.fingerprint(), part.which) for part in self.parts])
-        return self._mark
+    @cached_property
+    def mark(self) -> str:  # type: ignore[override]
+        return digest([part and (part.tasks.fingerprint(), part.which) for part in self.parts])
 
     def unseen_by(self, folder: str) -> None:
-        """See `RowParts.unseen_by`."""
+        return None
 
     def write_states(self, states, folder: str, mark: str) -> list:
-        """See `RowParts.write_states`."""
         for k, state in enumerate(states):
             write_state(state_path(folder, mark, k), state)
         return states
 
     def read_states(self, folder: str, mark: str) -> list:
-        """See `RowParts.read_states`."""
         return [read_state(state_path(folder, mark, k)) for k in range(self.n_parts)]
 
     def exchanged(
         self, columns: Sequence, n_tasks: int, function: ByTask, *broadcast
     ) -> tuple[Sequence, Any]:
-        """See `RowParts.exchanged`."""
         back, told, moved = evaluate_tasks(function, broadcast, *columns)
         self.bytes_moved += size_of(broadcast) + size_of(told) + moved
         return back, told
 
     def mapped(self, step: Callable, *broadcast) -> LocalParts:
-        """See `RowParts.mapped`."""
         return LocalParts(
             [None if part is None else step(part, *broadcast) for part in self.parts], self.names
         )
 
     def some(self, which: Sequence[int]) -> LocalParts:
-        """See `RowParts.some`."""
         return LocalParts([self.parts[k] for k in which], [self.names[k] for k in which])
 
 

@@ -26,12 +26,7 @@ from mtldsl.solvers.solver import Point, Solver
 from mtldsl.utils import compilation, interrupts
 from mtldsl.utils.progress import Listener, line_of
 
-__all__ = [
-    "Incumbent",
-    "IncumbentTracker",
-    "Monitor",
-    "guesses",
-]
+__all__ = ["Incumbent", "IncumbentTracker", "Monitor"]
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -37,9 +37,7 @@ __all__ = [
     "checked_jobs",
     "checked_limits",
     "in_original_units",
-    "pays",
     "run_routes",
-    "solve_in_span",
     "solver_of",
 ]
 
