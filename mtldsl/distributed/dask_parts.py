@@ -70,52 +70,35 @@ SETTINGS = DaskPartSettings()
 class PartStates(list):
     """A node for what is kept beside each part.
 
-    since : stateful runs since they were on disk: what a state that is lost is computed again from
-    files : those that they go back to, None where they go back to the beginning. Gone when the last states are that need them
+    since  : stateful runs since they were on disk: what a state that is lost is computed again from
+    folder : of the files that they go back to, None where they go back to the beginning. Gone when the last states are that need it
     """
 
-    def __init__(self, nodes: Sequence, since: int = 0, files: TemporaryFiles | None = None):
+    def __init__(self, nodes: Sequence, since: int = 0, folder: ScratchFolder | None = None):
         super().__init__(nodes)
-        self.since, self.files = since, files
+        self.since, self.folder = since, folder
 
     def after(self, nodes: Sequence) -> PartStates:
         """Those of the next run."""
-        return PartStates(nodes, self.since + 1, self.files)
+        return PartStates(nodes, self.since + 1, self.folder)
 
-
-class TemporaryFiles:
-    """Files of one writing, removed with this."""
-
-    def __init__(self, folder: str, mark: str, n_parts: int):
-        self._gone = weakref.finalize(self, _remove, [state_path(folder, mark, k) for k in range(n_parts)])
-
-
-def _remove(paths: list[Path]) -> None:
-    for path in paths:
-        with suppress(OSError):
-            path.unlink()
+    def written(self, names: Sequence[str]) -> PartStates:
+        """The same bits, read from files; as they are where some worker does not see the folder, or it is full."""
+        folder = ScratchFolder()
+        try:
+            if check_shared_folder(folder.path):
+                return self
+            return PartStates(write_states(self, folder.path, "run", names), 0, folder)
+        except (DataError, TypeError):
+            return self
 
 
 class ScratchFolder:
-    """A folder of this machine for states, where all workers see it."""
+    """A folder of this machine, removed with this."""
 
     def __init__(self):
-        self.folder: str | None = None
-
-    def written(self, states: PartStates, names: Sequence[str]) -> PartStates:
-        """The same bits, read from files; as they are where some worker does not see the folder, or it is full."""
-        if self.folder is None:
-            self.folder = tempfile.mkdtemp(prefix="mtldsl-states-")
-            weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
-        mark = secrets.token_hex(8)
-        files = TemporaryFiles(self.folder, mark, len(states))
-        try:
-            if check_shared_folder(self.folder):
-                return states
-            new = write_states(states, self.folder, mark, names)
-        except (DataError, TypeError):
-            return states
-        return PartStates(new, 0, files)
+        self.path = tempfile.mkdtemp(prefix="mtldsl-states-")
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 
 def write_states(states: Sequence, folder: str, mark: str, names: Sequence[str]) -> PartStates:
@@ -151,7 +134,9 @@ def check_shared_folder(folder: str) -> str | None:
                 return f"what the worker {worker} writes into it is not seen here."
         return None
     finally:
-        _remove(list(Path(folder).glob(f".token-{token}-*")))
+        for path in Path(folder).glob(f".token-{token}-*"):
+            with suppress(OSError):
+                path.unlink()
 
 
 def _with_token(folder: str, token: str) -> str:
@@ -183,8 +168,7 @@ class DaskParts(RowParts):
 
     def __init__(self, nodes: Sequence, names: Sequence[str], keep: bool, mark: str):
         self._nodes = list(nodes)
-        self.mark, self._scratch = mark, ScratchFolder()
-        self.n_parts = len(self._nodes)
+        self.mark, self.n_parts = mark, len(self._nodes)
         self.names = tuple(names)
         self.keep = keep
         self._there = False
@@ -221,7 +205,7 @@ class DaskParts(RowParts):
         if new is None:
             return total
         new = states.after(new)
-        return self._scratch.written(new, self.names) if new.since >= SETTINGS.unwritten_runs else new, total
+        return new.written(self.names) if new.since >= SETTINGS.unwritten_runs else new, total
 
     def unseen_by(self, folder: str) -> str | None:
         return check_shared_folder(folder)

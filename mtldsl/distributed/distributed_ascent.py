@@ -100,7 +100,7 @@ def ascend(
         u = samples.start()
     else:
         u = state[1] if taken == 1.0 else samples.start(state[0] + taken * (state[1] - state[0]))
-    seen = seen_of(part, n_tasks, atom, coefficients, V, b, u, by_sign)
+    seen = seen_of(part, n_tasks, atom, coefficients, V, b, by_sign, u)
     new = _epochs(part, samples, u, around, epochs, seed) if epochs else u
     which, after, sums, moved = part.which, np.zeros_like(V), np.zeros(n_tasks), np.zeros(n_tasks)
     after[:, which] = part.tasks.adjoint(new)

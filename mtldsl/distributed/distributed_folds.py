@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -207,14 +207,12 @@ def with_tasks(part: PartitionTasks, index: np.ndarray) -> PartitionTasks | None
         return None
     which = np.array([place[int(part.which[k])] for k in local])
     order = np.argsort(which)
-    return PartitionTasks(
-        part.tasks.select([local[k] for k in order]), which[order], part.index, part.first_row
-    )
+    return replace(part, tasks=part.tasks.select([local[k] for k in order]), which=which[order])
 
 
 def with_features(part: PartitionTasks, index: np.ndarray) -> PartitionTasks:
     """The part with these features, in that order."""
-    return PartitionTasks(part.tasks.select_features(index), part.which, part.index, part.first_row)
+    return replace(part, tasks=part.tasks.select_features(index))
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -278,31 +276,29 @@ def _carried(part: PartitionTasks, signs) -> list[np.ndarray]:
 
 def side(part: PartitionTasks, dealt: FoldAssignment, fold: int, inside: bool) -> PartitionTasks | None:
     """The rows of one fold, or those of all others."""
-    tasks = part.tasks
-    chosen = (sides_of(part, dealt) == fold) == inside
-    rows: Any = np.flatnonzero(chosen)
+    return take_rows(part, (sides_of(part, dealt) == fold) == inside)
+
+
+def take_rows(part: PartitionTasks, chosen: np.ndarray) -> PartitionTasks | None:
+    """The part with these (n,) rows of the table, or labelled rows, task after task, and the tasks that have some; None without any."""
+    tasks, rows = part.tasks, np.flatnonzero(chosen)
     if tasks.is_shared:
         there = np.full(tasks.n_tasks, rows.size > 0) if tasks.mask is None else tasks.mask[rows].any(axis=0)
+        own: Any = rows
     else:
-        rows = [np.flatnonzero(one) for one in tasks.per_task(chosen)]
-        there = np.array([one.size > 0 for one in rows])
-        rows = [one for one in rows if one.size]
+        own = [np.flatnonzero(one) for one in tasks.per_task(chosen)]
+        there = np.array([one.size > 0 for one in own])
+        own = [one for one in own if one.size]
     if not there.any():
         return None
-    return PartitionTasks(tasks.select(there).take_rows(rows), part.which[there], part.index, part.first_row)
+    return replace(part, tasks=tasks.select(there).take_rows(own), which=part.which[there])
 
 
-def _facts_of_sides(
-    part: PartitionTasks, dealt: FoldAssignment
-) -> tuple[tuple[LabelFacts | None, LabelFacts | None], ...]:
+def _facts_of_sides(part: PartitionTasks, dealt: FoldAssignment) -> tuple[tuple[LabelFacts | None, ...], ...]:
     """(of the rows to learn on, of the rows held out) for every fold."""
-    found = []
-    for fold in range(dealt.k) if dealt.share is None else (1,):
-        learned, held_out = (side(part, dealt, fold, held) for held in (False, True))
-        found.append(
-            (None if learned is None else facts_of(learned), None if held_out is None else facts_of(held_out))
-        )
-    return tuple(found)
+    folds = range(dealt.k) if dealt.share is None else (1,)
+    sides = [[side(part, dealt, fold, held) for held in (False, True)] for fold in folds]
+    return tuple(tuple(None if one is None else facts_of(one) for one in pair) for pair in sides)
 
 
 def make_side(

@@ -123,20 +123,13 @@ def step(
 ):  # fmt: skip
     """(u, sums over one part's rows): zeros at first, then a step made with the penalty of the steps before."""
     stepped = np.zeros(part.tasks.n_samples)  # what was held is what another pass may ask for again
-    return stepped, _sums_around(
-        part, u, stepped, n_tasks, atom, coefficients, V, b, by_sign, penalty, stepped_from
-    )
+    sent = n_tasks, atom, coefficients, V, b, by_sign, penalty
+    return stepped, sums_at_multipliers(part, u, *sent, stepped_from, stepped)
 
 
 def sums_at_multipliers(
-    part: PartitionTasks, u, n_tasks: int, atom, coefficients, V, b, by_sign: bool, penalty: float
-) -> dict:
-    """The sums at multipliers that stay as they are."""
-    return _sums_around(part, u, None, n_tasks, atom, coefficients, V, b, by_sign, penalty, None)
-
-
-def _sums_around(
-    part: PartitionTasks, u, stepped, n_tasks: int, atom, coefficients, V, b, by_sign: bool, penalty: float, stepped_from: float | None
+    part: PartitionTasks, u, n_tasks: int, atom, coefficients, V, b, by_sign: bool, penalty: float,
+    stepped_from: float | None = None, stepped: np.ndarray | None = None,
 ) -> dict:  # fmt: skip
     """Sums over one part's rows, of a loss with kinks at multipliers u; where they step, they are written into `stepped` first."""
     sums, envelope, moved = DualStatistics(part, n_tasks, atom, coefficients, V, b, by_sign), 0.0, 0.0

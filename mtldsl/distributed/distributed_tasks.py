@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from mtldsl.distributed.distributed_folds import (
     constant_scores,
     draw_candidates,
     facts_of,
+    take_rows,
     tasks_of,
     with_features,
     with_tasks,
@@ -42,25 +44,11 @@ __all__ = ["DistributedTasks", "gram_of"]
 def cut_parts(tasks: Tasks, n_parts: int) -> LocalParts:
     """Rows in their order, as many in every part as can be: of X where it is shared, else of all tasks one after another."""
     n = tasks.X.shape[0] if tasks.is_shared else tasks.n_samples
-    ends = [n * k // n_parts for k in range(n_parts + 1)]
-    return LocalParts([_part(tasks, k, *ends[k : k + 2]) for k in range(n_parts)])
-
-
-def _part(tasks: Tasks, index: int, first: int, last: int) -> PartitionTasks | None:
-    if tasks.is_shared:
-        here = np.ones(tasks.n_tasks, bool) if tasks.mask is None else tasks.mask[first:last].any(axis=0)
-        rows = np.arange(first, last)
-        keep = here if last > first else np.zeros(tasks.n_tasks, bool)
-    else:
-        ends = np.clip(tasks.offsets, first, last)
-        keep = np.diff(ends) > 0
-        rows = [
-            np.arange(a, b) - start
-            for a, b, start in zip(ends[:-1], ends[1:], tasks.offsets[:-1], strict=True)
-        ]
-        rows = [own for own, kept in zip(rows, keep, strict=True) if kept]
-    which = np.flatnonzero(keep)
-    return PartitionTasks(tasks.select(which).take_rows(rows), which, index, first) if which.size else None
+    parts, ends = [], [n * k // n_parts for k in range(n_parts + 1)]
+    for k, (first, last) in enumerate(pairwise(ends)):
+        whole = PartitionTasks(tasks, np.arange(tasks.n_tasks), k, first)
+        parts.append(take_rows(whole, (np.arange(n) >= first) & (np.arange(n) < last)))
+    return LocalParts(parts)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -101,7 +89,7 @@ def moments_of(part: PartitionTasks) -> ColumnStatistics:
 
 def scale_rows(part: PartitionTasks, scaling: Scaling) -> PartitionTasks:
     """The same rows, scaled."""
-    return PartitionTasks(part.tasks.scaled_by(scaling), part.which, part.index, part.first_row)
+    return replace(part, tasks=part.tasks.scaled_by(scaling))
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -305,11 +305,8 @@ class PartitionTasks:
 
     def columns(self, W) -> np.ndarray:
         """(d, k) those columns of W (d, m) that belong to its tasks."""
-        return W if self.has_all(W.shape[1]) else W[:, self.which]
-
-    def has_all(self, n_tasks: int) -> bool:
-        """Tell whether its tasks are all there are, in their order."""
-        return self.which.size == n_tasks and bool((self.which == np.arange(n_tasks)).all())
+        whole = self.which.size == W.shape[1] and bool((np.diff(self.which) == 1).all())
+        return W if whole else W[:, self.which]
 
     def __sizeof__(self) -> int:  # what Dask goes by where it keeps, moves and spills
         X: Any = self.tasks.X if self.tasks.is_shared else self.tasks.stacked

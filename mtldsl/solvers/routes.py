@@ -186,9 +186,8 @@ class RouteOrder:
 
 def ordered_routes(form: NormalForm) -> RouteOrder:
     """Return the order of the table for this form. It is remembered with what solvers say of it, by the solvers and coefficients there are."""
-    registered = tuple((name, id(solver)) for name, solver in SOLVERS.items())
     sizes = (*(loss.coefficients.tobytes() for loss in form.losses), *(f.coefficient for f in form.functions))
-    known = registered, sizes
+    known = tuple((name, id(solver)) for name, solver in SOLVERS.items()), sizes
     if known not in form.remembered:
         order = form.remembered[known] = RouteOrder(list(SOLVERS))
         for pattern in reversed(patterns_of(form)):

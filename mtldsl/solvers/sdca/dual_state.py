@@ -156,15 +156,6 @@ class FlatSamples:
         self.support = self._supports()
 
     @property
-    def low(self) -> np.ndarray:
-        """Made when asked for, as `high`: `table` holds both."""
-        return self.loss.dual_interval()[0]
-
-    @property
-    def high(self) -> np.ndarray:
-        return self.loss.dual_interval()[1]
-
-    @property
     def is_sparse(self) -> bool:
         return self.dense.shape[0] == 0
 
