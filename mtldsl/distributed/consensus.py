@@ -55,7 +55,6 @@ class Consensus(DistributedSolver):
     method of multipliers, whose multipliers are X_p^T u: nothing of a part is kept but u. The penalty follows the curvature of the losses,
     ||change of X^T u|| / ||change of V||. Driver and messages: d numbers a task.
 
-
     Sources: Boyd, Parikh, Chu, Peleato and Eckstein, "Distributed optimization and statistical learning via the alternating direction
     method of multipliers", 2011, sections 7 and 8; Chambolle and Pock, J. Math. Imaging Vis. 40 (2011), section 4.3, for this form of it.
     """

@@ -250,7 +250,6 @@ class AscentByPasses(DistributedSolver):
     overlap less than that, s falls towards what is seen; whatever it is, the sum of the steps is scaled by the best factor in [0, 1], which
     the same pass tells. Multipliers stay with their rows; kernel weights take a step in closed form between passes.
 
-
     Sources: Ma, Smith, Jaggi, Jordan, Richtarik and Takac, "Adding vs. averaging in distributed primal-dual optimization", ICML 2015
     (CoCoA+); Smith, Forte, Ma, Takac, Jordan and Jaggi, "CoCoA: A general framework", JMLR 18 (2018); Liu, Pan and Ho, "Distributed
     multi-task relationship learning", KDD 2017; MT-MKL, (E.1).

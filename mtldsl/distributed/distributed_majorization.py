@@ -98,7 +98,6 @@ class Majorization(DistributedSolver):
     `run_routes` solves with whatever solver is fastest for them; Nesterov's momentum goes from one to the next, and starts again where the
     objective rises. Every iteration is one pass: value, gradient, and the multipliers of the bound.
 
-
     Sources: Boehning and Lindsay, "Monotonicity of quadratic-approximation algorithms", 1988 (the fixed bound on the Hessian); Lee, Sun and Saunders,
     "Proximal Newton-type methods", 2014; O'Donoghue and Candes, "Adaptive restart for accelerated gradient schemes", 2015.
     """

@@ -43,8 +43,6 @@ class DistributedNewtonSettings:
     whole_share           : a share above this is all of them
     sampling_seed         : of the random numbers that choose rows, beside the number of the part
     probe_ratio           : shift of a prediction, relative to its size, over which the slope of a proximal step is measured
-    min_pivot_share       : of the largest: factors with smaller squared pivots are made one by one, of columns of one length
-    stacked_features      : features up to which factors are made all at once
     inner_error_share     : of what the step before was to gain, that the next may be off by
     initial_damping_share : of the penalty, at the first step
     damping_factor        : by which damping grows after a step that failed
@@ -62,8 +60,6 @@ class DistributedNewtonSettings:
     whole_share: float = 0.5
     sampling_seed: int = 7
     probe_ratio: float = 1e-6
-    min_pivot_share: float = 1e-6
-    stacked_features: int = 64
     inner_error_share: float = 1e-3
     initial_damping_share: float = 0.1
     damping_factor: float = 4.0
@@ -197,38 +193,14 @@ class NewtonModel:
             c = self.centres.T
             G = G - self.totals[:, None, None] * (c[:, :, None] * c[:, None, :])
             g = g - c * sums[:, None]
-        tasks = self._together(G, g, V.T)
-        if tasks is None:
-            factors = [factor_of(one, own[:, None]) for one, own in zip(G, g, strict=True)]
-            targets = [R @ v - t[:, 0] for (R, t), v in zip(factors, V.T, strict=True)]
-            tasks = Tasks.separate([R for R, _ in factors], targets, **self._names)
-        return LossTerm(SquaredLoss(), np.ones(self.m), tasks, self.loss.map, (), self.loss.typed)
-
-    @property
-    def _names(self) -> dict:
+        factors = [factor_of(one, own[:, None]) for one, own in zip(G, g, strict=True)]
         like = self.loss.tasks
-        return {"task_names": like.task_names, "feature_names": like.feature_names}
-
-    def _together(self, G, g, V) -> Tasks | None:
-        """All factors at once, where matrices are small: a thousand calls cost more than what they compute. None where one is near to singular."""
-        d = G.shape[1]
-        if d > SETTINGS.stacked_features:
-            return None
-        try:
-            L = np.linalg.cholesky(G)
-        except np.linalg.LinAlgError:
-            return None
-        pivots, sizes = np.einsum("mdd->md", L) ** 2, np.einsum("mdd->md", G)
-        if (pivots.min(axis=1) <= SETTINGS.min_pivot_share * sizes.max(axis=1)).any():
-            return None
-        R = np.ascontiguousarray(np.swapaxes(L, 1, 2))
-        targets = np.einsum("mij,mj->mi", R, V) - np.linalg.solve(L, g[:, :, None])[:, :, 0]
-        return Tasks(
-            stacked=R.reshape(-1, d),
-            counts=np.full(self.m, d),
-            targets=targets.ravel(),
-            **self._names,
-        )
+        tasks = Tasks(
+            stacked=np.concatenate([R for R, _ in factors]), counts=np.full(self.m, len(V)),
+            targets=np.concatenate([R @ v - Z[:, 0] for (R, Z), v in zip(factors, V.T, strict=True)]),
+            task_names=like.task_names, feature_names=like.feature_names,
+        )  # fmt: skip
+        return LossTerm(SquaredLoss(), np.ones(self.m), tasks, self.loss.map, (), self.loss.typed)
 
     def intercepts(self, x: Blocks, y: Blocks, sums: np.ndarray) -> Blocks:
         """The best ones beside new weights."""
@@ -259,7 +231,6 @@ class NewtonByPasses(DistributedSolver):
     A^T u+, u+ = rho (v - prox(v)) in the domain of f*, and the generalised Hessian rho A^T (1 - prox'(v)) A. One pass tells both; h beside the
     quadratic model, damped in the metric of A^T A, is solved here; a step that does not lower the envelope + h as promised is taken
     again, more damped. Where a step promises little, u+ replaces u. Rows keep u and nothing else.
-
 
     Sources: Rockafellar, "Augmented Lagrangians and applications of the proximal point algorithm in convex programming", 1976; Li, Sun and
     Toh, "A highly efficient semismooth Newton augmented Lagrangian method for solving lasso problems", SIAM J. Optim. 28 (2018).
