@@ -184,7 +184,9 @@ class PartsCheck:
     def _totals(self, seen: np.ndarray) -> np.ndarray:
         """Return the weights (m,) of every task's samples: those seen, where all parts were."""
         tasks = self.term.tasks
-        return seen if self.parts.n_parts == tasks.parts.n_parts else tasks.totals
+        if self.parts.n_parts == tasks.parts.n_parts:
+            return seen
+        return tasks.label_facts.weights if tasks.is_weighted else tasks.counts
 
     def _together(self, sums: np.ndarray, totals: np.ndarray) -> float:
         """Return what a term is whose tasks' losses add up to these sums (m,)."""
