@@ -394,16 +394,8 @@ class Tasks(PredictionMap, DaskConstructors, Displayable):
         """Scores function(self, solution, measure, method): by the name of a measure for all tasks together, else one a task."""
         return function(self, solution, measure, method)
 
-    def apply_solving(self, function: Callable, form: Any, warm_start: Any, how: dict[str, Any]) -> Any:
-        """Return the outcome function(form, warm_start, how) of a solve of a form with these tasks; `how`: the other arguments of `solve`."""
-        return function(form, warm_start, how)
-
     def statement_check(self, form: Any, term: Any, point: Any) -> Any:
         """The check of a loss over these rows as typed, by the rows' own means; None: the values in memory are read."""
-        return None
-
-    def presolved(self, form: Any) -> Any:
-        """The form that takes the place of a form with these tasks in every solve; None: that form itself."""
         return None
 
     def apply_tuning(self, function: Callable, solution: Any, metric: Any, typed: str) -> np.ndarray:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import cast
 
 import numpy as np
 
@@ -15,19 +14,15 @@ from mtldsl.distributed.distributed_ascent import SETTINGS as ASCENT
 from mtldsl.distributed.distributed_ascent import AscentCenter, ascend, curvatures, places_of_tasks
 from mtldsl.distributed.distributed_solver import (
     CheckpointFolder,
+    DistributedRun,
     DistributedSolver,
-    Subproblem,
     sum_over_samples,
 )
 from mtldsl.distributed.distributed_term import DistributedDual, DistributedTerm
 from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
 from mtldsl.solvers.solver import Point, Watch
 
-__all__ = [
-    "SOLVER",
-    "Consensus",
-    "hessians_are_too_many",
-]
+__all__ = ["SOLVER", "hessians_are_too_many"]
 
 
 @dataclass(frozen=True)
@@ -60,16 +55,12 @@ class Consensus(DistributedSolver):
     method of multipliers, whose multipliers are X_p^T u: nothing of a part is kept but u. The penalty follows the curvature of the losses,
     ||change of X^T u|| / ||change of V||. Driver and messages: d numbers a task.
 
-    checkpoint : folder that weights, penalties and the multipliers of the rows are written to, and from which the same model goes on
-
     Sources: Boyd, Parikh, Chu, Peleato and Eckstein, "Distributed optimization and statistical learning via the alternating direction
     method of multipliers", 2011, sections 7 and 8; Chambolle and Pock, J. Math. Imaging Vis. 40 (2011), section 4.3, for this form of it.
     """
 
     name = "consensus"
     summary = "dual ascent inside the parts of rows that are elsewhere, and proximal steps of the regularizers here: d numbers a task"
-    options: ClassVar[Mapping[str, object]] = {"checkpoint": None}
-    writes = ("checkpoint",)
     max_iter = 2000
 
     def refuses_elsewhere(self, form: NormalForm) -> str | None:
@@ -84,10 +75,8 @@ class Consensus(DistributedSolver):
     def usual_passes(self, form: NormalForm) -> tuple[int, int]:
         return 15, 100
 
-    def solve(
-        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, checkpoint: CheckpointFolder | None = None
-    ) -> Point:  # fmt: skip
-        return _ConsensusRun(form, start, checkpoint).run(max_iter, watch)
+    def begin(self, form: NormalForm, start: Point | None, file: CheckpointFolder | None) -> DistributedRun:
+        return _ConsensusRun(form, start, file)
 
 
 def hessians_are_too_many(form: NormalForm) -> bool:
@@ -96,29 +85,28 @@ def hessians_are_too_many(form: NormalForm) -> bool:
     return m * (d + 1.0) ** 2 > SETTINGS.hessian_entries
 
 
-class _ConsensusRun:
+class _ConsensusRun(DistributedRun):
+    solver = Consensus.name
+
     def __init__(self, form: NormalForm, start: Point | None, file: CheckpointFolder | None):
+        super().__init__(form, start, file)
         (loss,) = form.losses
         assert isinstance(loss, DistributedTerm)
-        self.form, self.loss = form, loss
-        self.x: Blocks = form.zeros() if start is None else dict(start.blocks)
-        self.inner = Subproblem(form, None if start is None else start.function_duals)
-        tasks, d = loss.tasks, loss.tasks.n_features
+        self.loss, tasks = loss, loss.tasks
         squares = np.maximum(places_of_tasks(tasks)[1], np.finfo(float).tiny)
         self.counts = np.asarray(tasks.counts, float)
         self.rho = curvatures(loss)
         if self.rho.max() <= 2.0 * self.rho.min():
             self.rho = np.full_like(self.rho, np.exp(np.log(self.rho).mean()))
         # a column of ones counts as a feature of average size
-        self.ratio = d * self.counts / squares if loss.intercepts else None
-        self.state, self.passes, self.next_change, self.file = None, 0, 2.0, file
+        self.ratio = tasks.n_features * self.counts / squares if loss.intercepts else None
+        self.next_change = 2.0
         z = loss.predictions(self.x)
         self.sent = z.V, z.b  # where the next ascent begins
-        left = {} if start is None or start.state.get("solver") != Consensus.name else start.state
-        if left and left["rows"] is not None:  # as a checkpoint left it
-            self.state, others = left["rows"], left["blocks"]
+        if self.left is not None and self.left["rows"] is not None:
+            self.rows, others = self.left["rows"], self.left["blocks"]
             self.sent, self.rho = (others["V"], others["b"]), others["rho"]
-            self.next_change = left["numbers"]["next_change"]
+            self.next_change = self.left["numbers"]["next_change"]
 
     def run(self, max_iter: int, watch: Watch) -> Point:
         z = self.loss.predictions(self.x)
@@ -126,10 +114,8 @@ class _ConsensusRun:
         while True:
             told = self._pass(V, b)
             self.loss.known(self.x, told["seen"])
-            u = DistributedDual(told["seen"], np.ones_like(told["seen"]["sums"]))
-            point = Point(
-                self.x, [u], self.inner.duals, self.passes, {}, {"penalty": float(np.median(self.rho))}
-            )
+            u, notes = DistributedDual.of(told["seen"]), {"penalty": float(np.median(self.rho))}
+            point = Point(self.x, [u], self.inner.duals, self.passes, {}, notes)
             done = watch(point) or self.passes >= max_iter
             if done and self.file is None:
                 return point
@@ -139,11 +125,8 @@ class _ConsensusRun:
             self.sent = 2.0 * z.V - V, 2.0 * z.b - b
             V, b = z.V, z.b
             self._follow(float(moved.sum()), float((told["moved"] / self.rho).sum()))
-            if self.file is not None:
-                others = {"V": self.sent[0], "b": self.sent[1], "rho": self.rho}
-                self.state = self.file.keep(
-                    Consensus.name, self.x, self.inner.duals, {"next_change": self.next_change - self.passes}, others, self.state, now=done
-                )  # fmt: skip
+            others = {"V": self.sent[0], "b": self.sent[1], "rho": self.rho}
+            self.keep({"next_change": self.next_change - self.passes}, others, done)
             if done:
                 return point
 
@@ -151,9 +134,9 @@ class _ConsensusRun:
         loss = self.loss
         shift = np.zeros_like(self.rho) if self.ratio is None else 1.0 / (self.rho * self.ratio)
         around = AscentCenter(*self.sent, None, self.rho, shift, self.counts)
-        self.state, told = loss.tasks.parts.run(
+        self.rows, told = loss.tasks.parts.run(
             ascend, loss.tasks.n_tasks, loss.atom, loss.coefficients, V, b, around, 1.0, ASCENT.pass_epochs, (0, self.passes), bool(loss.intercepts),
-            state=self.state, stateful=True,
+            state=self.rows, stateful=True,
         )  # fmt: skip
         self.passes += 1
         return told

@@ -21,24 +21,13 @@ from mtldsl.data.input_checks import (
 )
 from mtldsl.data.row_storage import csr_of, stack
 from mtldsl.data.tasks import Tasks
-from mtldsl.distributed.distributed_folds import TaskFacts, facts_of_tasks
+from mtldsl.distributed.distributed_folds import LabelFacts, facts_of_tasks
 from mtldsl.distributed.partitions import PartitionTasks, add, align_arrays
 from mtldsl.errors import DataError
 from mtldsl.utils.parallel import on_one_blas_thread
 from mtldsl.utils.validation import MIN_MAGNITUDE, plain
 
-__all__ = [
-    "LoadedPartition",
-    "PartitionFindings",
-    "PartitionRows",
-    "PartitionSummary",
-    "TaskPlaces",
-    "checksum",
-    "load",
-    "place_part",
-    "places_of",
-    "summarize_partition",
-]
+__all__ = ["PartitionFindings", "PartitionRows", "load", "place_part", "places_of", "summarize_partition"]
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -83,30 +72,37 @@ class PartitionRows(NamedTuple):
     task_names: Any = None  # of the columns of such a Y
 
 
+@dataclass(frozen=True)
+class PartitionSummary:
+    """Facts of a partition beside its numbers."""
+
+    checksum: int
+    n_rows: int
+    n_features: int
+    n_columns: int | None  # of Y, where it is a table
+    columns: int | None  # a number for the names of X's columns, where it has some
+    labels: int | None  # a number for the names of Y's columns, where it is a table with names
+    exact: bool
+    is_sparse: bool
+    is_weighted: bool
+    size: int
+
+
 @dataclass(frozen=True, eq=False)
 class LoadedPartition:
     """Rows of one partition as tasks; None where no row has a label. The tasks are called by keys: columns of Y, or ids."""
 
     tasks: Tasks | None
     keys: tuple
-    checksum: int
-    n_rows: int
-    n_features: int
-    n_columns: int | None  # of Y, where it is a table
+    summary: PartitionSummary
     columns: tuple[str, ...] | None  # names of X's columns, where it has some
     labels: tuple[str, ...] | None  # names of Y's columns, where it has some
     largest: (
         np.ndarray | None
     )  # (d,) of every column the largest absolute value; not where checks are left out
-    exact: bool
-    is_weighted: bool
 
     def __sizeof__(self) -> int:
-        return (
-            64
-            if self.tasks is None
-            else PartitionTasks(self.tasks, np.arange(self.tasks.n_tasks)).__sizeof__()
-        )
+        return self.summary.size
 
 
 @on_one_blas_thread
@@ -147,14 +143,20 @@ def _load(rows: PartitionRows, check: bool) -> LoadedPartition:
         columns = as_names(rows.feature_names, None, X.shape[1], "feature_names")
     if rows.task_names is not None and rows.ids is None:
         labels = as_names(rows.task_names, None, Y.shape[1], "task_names")
-    mark = checksum(X, Y, ids, weights)
-    made = _table(X, Y, weights) if rows.ids is None else _long_table(X, Y, rows.ids, weights)
-    tasks, keys = made
-    n, d = X.shape
-    n_columns = Y.shape[1] if rows.ids is None else None
-    return LoadedPartition(
-        tasks, keys, mark, n, d, n_columns, columns or None, labels or None, largest, rows.exact, weights is not None
-    )  # fmt: skip
+    tasks, keys = _table(X, Y, weights) if rows.ids is None else _long_table(X, Y, rows.ids, weights)
+    summary = PartitionSummary(
+        checksum=checksum(X, Y, ids, weights),
+        n_rows=X.shape[0],
+        n_features=X.shape[1],
+        n_columns=Y.shape[1] if rows.ids is None else None,
+        columns=hash_of(columns) if columns else None,
+        labels=hash_of(labels) if labels and rows.ids is None else None,
+        exact=rows.exact,
+        is_sparse=tasks is not None and tasks.is_sparse,
+        is_weighted=weights is not None,
+        size=64 if tasks is None else PartitionTasks(tasks, np.arange(tasks.n_tasks)).__sizeof__(),
+    )
+    return LoadedPartition(tasks, keys, summary, columns or None, labels or None, largest)
 
 
 def _inputs(given, check: bool) -> tuple[Any, Any, np.ndarray | None]:
@@ -227,7 +229,7 @@ class TaskPlaces:
 
 def place_part(loaded: LoadedPartition, index: int, name: str, places: TaskPlaces) -> PartitionTasks | None:
     """The part, or None without a label. DataError where the partition is not what it was in the first pass."""
-    if loaded.checksum != places.checksums[index]:
+    if loaded.summary.checksum != places.checksums[index]:
         raise DataError(
             "its numbers are not those of the first pass: it was changed, or is not computed in the same way each time",
             term=name,
@@ -253,28 +255,12 @@ def place_part(loaded: LoadedPartition, index: int, name: str, places: TaskPlace
 # What the first pass over the partitions finds: the tasks that there are, facts of their labels, and whether the partitions go together.
 
 
-@dataclass(frozen=True)
-class PartitionSummary:
-    """Summary of one partition."""
-
-    checksum: int
-    n_rows: int
-    n_features: int
-    n_columns: int | None
-    columns: int | None  # a number for the names of X's columns
-    labels: int | None  # a number for the names of Y's columns, where it is a table
-    size: int
-    exact: bool
-    is_sparse: bool
-    is_weighted: bool
-
-
 @dataclass(frozen=True, eq=False)
 class PartitionFindings:
     """The sum of what was found in partitions, the earlier ones first."""
 
     parts: dict[int, PartitionSummary]
-    facts: TaskFacts | None
+    facts: LabelFacts | None
     largest: np.ndarray | None
     columns: tuple[str, ...] | None
     labels: tuple[str, ...] | None
@@ -300,21 +286,12 @@ def _larger(a, b):
 
 def summarize_partition(loaded: LoadedPartition, index: int) -> PartitionFindings:
     """Return what is found in one partition."""
-    tasks = loaded.tasks
-    part = PartitionSummary(
-        loaded.checksum, loaded.n_rows, loaded.n_features, loaded.n_columns,
-        None if loaded.columns is None else hash_of(loaded.columns),
-        None if loaded.labels is None or loaded.n_columns is None else hash_of(loaded.labels),
-        loaded.__sizeof__(), loaded.exact, tasks is not None and tasks.is_sparse, loaded.is_weighted,
-    )  # fmt: skip
-    facts = None if tasks is None else facts_of_tasks(tasks, loaded.keys, index)
-    return PartitionFindings({index: part}, facts, loaded.largest, loaded.columns, loaded.labels)
+    facts = None if loaded.tasks is None else facts_of_tasks(loaded.tasks, loaded.keys, index)
+    return PartitionFindings({index: loaded.summary}, facts, loaded.largest, loaded.columns, loaded.labels)
 
 
 def hash_of(names: tuple[str, ...]) -> int:
     """The same on every machine, unlike Python's own."""
-    import zlib
-
     return zlib.crc32("\n".join(names).encode())
 
 

@@ -13,21 +13,15 @@ from mtldsl.errors import DataError, LostClusterError, MissingExtraError, MTLErr
 from mtldsl.utils.memory import available_memory
 
 __all__ = [
-    "AGAIN",
-    "MEMORY_ADVICE",
     "call",
     "compute_node",
     "constant",
     "fits_in_memory",
     "keep_nodes",
-    "killed",
     "lacking_memory",
-    "lost",
     "n_workers",
     "on_every_worker",
     "require_dask",
-    "suspects",
-    "typed_errors",
 ]
 
 

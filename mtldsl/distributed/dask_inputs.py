@@ -31,11 +31,7 @@ from mtldsl.errors import DataError
 from mtldsl.utils.arrays import digest
 from mtldsl.utils.validation import as_list, quoted
 
-__all__ = [
-    "of_arrays",
-    "of_frame",
-    "of_loaders",
-]
+__all__ = ["of_loaders"]
 
 
 def of_loaders(
@@ -116,7 +112,7 @@ def of_arrays(X, Y, sample_weights, task_names, feature_names, keep) -> Distribu
         None if cut is None else _blocks(one, cut) for one, cut in zip(given, (X, Y, weights), strict=True)
     ]
     rows = [
-        call(_table_rows, X_k, Y_k, s_k, partition=k)
+        call(PartitionRows, X_k, Y_k, None, s_k, partition=k)
         for k, (X_k, Y_k, s_k) in enumerate(
             zip(blocks[0], blocks[1], blocks[2] or [None] * len(blocks[0]), strict=True)
         )
@@ -131,10 +127,6 @@ def of_arrays(X, Y, sample_weights, task_names, feature_names, keep) -> Distribu
 def _blocks(given, cut) -> list:
     """The chunks of rows; of a data frame its own partitions, whose index and column names are looked at."""
     return list(given.to_delayed() if hasattr(given, "to_dask_array") else cut.to_delayed().ravel())
-
-
-def _table_rows(X, Y, weights) -> PartitionRows:
-    return PartitionRows(X, Y, None, weights)
 
 
 def _as_dask(table, like, what: str) -> Any:

@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,10 @@ from mtldsl.distributed.dask_backend import (
 from mtldsl.distributed.partitions import (
     ByTask,
     PartitionTasks,
+    RowParts,
     align_arrays,
     evaluate_part,
-    group_pieces,
+    evaluate_tasks,
     groups,
     piece,
     put_together,
@@ -43,15 +45,7 @@ from mtldsl.errors import DataError, MTLError
 from mtldsl.utils.arrays import digest
 from mtldsl.utils.progress import time_pass
 
-__all__ = [
-    "SETTINGS",
-    "DaskParts",
-    "PartStates",
-    "ScratchFolder",
-    "check_shared_folder",
-    "read_states",
-    "write_states",
-]
+__all__ = ["SETTINGS", "DaskParts", "check_shared_folder"]
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -76,58 +70,41 @@ SETTINGS = DaskPartSettings()
 class PartStates(list):
     """A node for what is kept beside each part.
 
-    since : stateful runs since they were on disk: what a state that is lost is computed again from
-    files : those that they go back to, None where they go back to the beginning. Gone when the last states are that need them
+    since  : stateful runs since they were on disk: what a state that is lost is computed again from
+    folder : of the files that they go back to, None where they go back to the beginning. Gone when the last states are that need it
     """
 
-    def __init__(self, nodes: Sequence, since: int = 0, files: TemporaryFiles | None = None):
+    def __init__(self, nodes: Sequence, since: int = 0, folder: ScratchFolder | None = None):
         super().__init__(nodes)
-        self.since, self.files = since, files
+        self.since, self.folder = since, folder
 
     def after(self, nodes: Sequence) -> PartStates:
         """Those of the next run."""
-        return PartStates(nodes, self.since + 1, self.files)
+        return PartStates(nodes, self.since + 1, self.folder)
 
-
-class TemporaryFiles:
-    """Files of one writing, removed with this."""
-
-    def __init__(self, folder: str, mark: str, n_parts: int):
-        self._gone = weakref.finalize(self, _remove, [state_path(folder, mark, k) for k in range(n_parts)])
-
-
-def _remove(paths: list[Path]) -> None:
-    for path in paths:
-        with suppress(OSError):
-            path.unlink()
+    def written(self, names: Sequence[str]) -> PartStates:
+        """The same bits, read from files; as they are where some worker does not see the folder, or it is full."""
+        folder = ScratchFolder()
+        try:
+            if check_shared_folder(folder.path):
+                return self
+            return PartStates(write_states(self, folder.path, "run", names), 0, folder)
+        except (DataError, TypeError):
+            return self
 
 
 class ScratchFolder:
-    """A folder of this machine for states, where all workers see it."""
+    """A folder of this machine, removed with this."""
 
     def __init__(self):
-        self.folder: str | None = None
-
-    def written(self, states: PartStates, names: Sequence[str]) -> PartStates:
-        """The same bits, read from files; as they are where some worker does not see the folder, or it is full."""
-        if self.folder is None:
-            self.folder = tempfile.mkdtemp(prefix="mtldsl-states-")
-            weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
-        mark = secrets.token_hex(8)
-        files = TemporaryFiles(self.folder, mark, len(states))
-        try:
-            if check_shared_folder(self.folder):
-                return states
-            new = write_states(states, self.folder, mark, names)
-        except (DataError, TypeError):
-            return states
-        return PartStates(new, 0, files)
+        self.path = tempfile.mkdtemp(prefix="mtldsl-states-")
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 
 def write_states(states: Sequence, folder: str, mark: str, names: Sequence[str]) -> PartStates:
     """Every state in a file of its own, written where it is, and from now on read from there. DataError where that does not succeed."""
     done = [call(_written, one, folder, mark, k, partition=k) for k, one in enumerate(states)]
-    unseen = set(range(len(done))) - set(compute_node(call(_listed, done), names))
+    unseen = set(range(len(done))) - set(compute_node(tree(done), names))
     unseen |= {k for k in range(len(done)) if not state_path(folder, mark, k).is_file()}
     if unseen:
         raise DataError(
@@ -157,7 +134,9 @@ def check_shared_folder(folder: str) -> str | None:
                 return f"what the worker {worker} writes into it is not seen here."
         return None
     finally:
-        _remove(list(Path(folder).glob(f".token-{token}-*")))
+        for path in Path(folder).glob(f".token-{token}-*"):
+            with suppress(OSError):
+                path.unlink()
 
 
 def _with_token(folder: str, token: str) -> str:
@@ -174,15 +153,11 @@ def _written(state, folder: str, mark: str, part: int) -> dict:
     return {part: True}
 
 
-def _listed(done: list) -> dict:
-    return tree_sum(done)
-
-
 def _read(folder: str, mark: str, part: int):
     return read_state(state_path(folder, mark, part))
 
 
-class DaskParts:
+class DaskParts(RowParts):
     """Nodes that are Parts (or None, without a label), on the workers of the active client, or in threads of this process.
 
     keep : compute them once and keep them in the workers' memory; else each pass computes them anew
@@ -193,15 +168,13 @@ class DaskParts:
 
     def __init__(self, nodes: Sequence, names: Sequence[str], keep: bool, mark: str):
         self._nodes = list(nodes)
-        self.mark, self._scratch = mark, ScratchFolder()
-        self.n_parts = len(self._nodes)
+        self.mark, self.n_parts = mark, len(self._nodes)
         self.names = tuple(names)
         self.keep = keep
         self._there = False
-        self.passes = self.bytes_moved = 0
 
     @property
-    def n_workers(self) -> int:
+    def n_workers(self) -> int:  # type: ignore[override]
         return n_workers()
 
     def nodes(self) -> list:
@@ -212,7 +185,6 @@ class DaskParts:
 
     @time_pass()
     def run(self, function: Callable, *broadcast, state=None, stateful: bool = False) -> Any:
-        """See `RowParts.run`."""
         held = stateful or state is not None
         sent = constant((function, *broadcast))
         states = PartStates([None] * self.n_parts) if state is None else state
@@ -221,8 +193,8 @@ class DaskParts:
             for k, (part, own, name) in enumerate(zip(self.nodes(), states, self.names, strict=True))
         ]
         if stateful:
-            new = [call(_state_of, pair, partition=k) for k, pair in enumerate(done)]
-            done = [call(_summand_of, pair, partition=k) for k, pair in enumerate(done)]
+            new = [call(getitem, pair, 0, partition=k) for k, pair in enumerate(done)]
+            done = [call(getitem, pair, 1, partition=k) for k, pair in enumerate(done)]
             node = tree(done)
             *new, node = keep_nodes([*new, node], self.names)
             total = align_arrays(compute_node(node, self.names))
@@ -233,44 +205,36 @@ class DaskParts:
         if new is None:
             return total
         new = states.after(new)
-        return self._scratch.written(new, self.names) if new.since >= SETTINGS.unwritten_runs else new, total
+        return new.written(self.names) if new.since >= SETTINGS.unwritten_runs else new, total
 
     def unseen_by(self, folder: str) -> str | None:
-        """See `RowParts.unseen_by`."""
         return check_shared_folder(folder)
 
     def write_states(self, states: PartStates, folder: str, mark: str) -> PartStates:
-        """See `RowParts.write_states`."""
         return write_states(states, folder, mark, self.names)
 
     def read_states(self, folder: str, mark: str) -> PartStates:
-        """See `RowParts.read_states`."""
         return read_states(folder, mark, self.names)
 
     def exchanged(
-        self, columns: Sequence, n_tasks: int, function: ByTask, *broadcast, state=None
-    ) -> tuple[Any, Sequence, Any]:
-        """See `RowParts.exchanged`: as many groups of tasks as there are workers, none of which has to see the others'."""
+        self, columns: Sequence, n_tasks: int, function: ByTask, *broadcast
+    ) -> tuple[Sequence, Any]:
+        """As many groups of tasks as there are workers, none of which has to see the others'."""
         sent = constant((function, *broadcast))
-        states = [(None, *ends) for ends in groups(n_tasks, self.n_workers)] if state is None else state
-        done = []
-        for own, first, last in states:
-            pieces = [call(piece, one, first, last, partition=k) for k, one in enumerate(columns)]
-            done.append(call(_grouped, sent, own, *pieces))
-        new = [call(_entry, one, 0) for one in done]
+        done = [
+            call(_grouped, sent, *(call(piece, one, *ends, partition=k) for k, one in enumerate(columns)))
+            for ends in groups(n_tasks, self.n_workers)
+        ]
         back = [
             call(_put_together, one, *(call(_back, group, k, partition=k) for group in done), partition=k)
             for k, one in enumerate(columns)
         ]
-        node = tree([call(_entry, group, 2) for group in done])
-        *there, node = keep_nodes([*new, *back, node], self.names)
+        *back, node = keep_nodes([*back, tree([call(_told, group) for group in done])], self.names)
         told, moved = compute_node(node, self.names)
         self.bytes_moved += self.n_workers * size_of(broadcast) + size_of(told) + moved
-        new = [(own, *ends) for own, (_, *ends) in zip(there[: len(new)], states, strict=True)]
-        return new, PartStates(there[len(new) :]), told
+        return PartStates(back), told
 
     def mapped(self, step: Callable, *broadcast) -> DaskParts:
-        """See `RowParts.mapped`."""
         sent = constant((step, *broadcast))
         nodes = [
             call(_mapped, part, sent, name, partition=k)
@@ -279,7 +243,7 @@ class DaskParts:
         return DaskParts(nodes, self.names, self.keep, digest(self.mark, step, broadcast))
 
     def some(self, which: Sequence[int]) -> DaskParts:
-        """See `RowParts.some`: kept where these are, else made anew."""
+        """Kept where these are, else made anew."""
         nodes, chosen = self.nodes(), list(which)
         names = [self.names[k] for k in chosen]
         return DaskParts([nodes[k] for k in chosen], names, False, digest(self.mark, chosen))
@@ -307,30 +271,21 @@ def _evaluated(part: PartitionTasks | None, state, sent, held: bool, stateful: b
     return (own, summand) if stateful else summand
 
 
-def _state_of(pair):
-    return pair[0]
-
-
-def _summand_of(pair):
-    return pair[1]
-
-
-def _grouped(sent, state, *pieces) -> tuple:
+def _grouped(sent, *pieces) -> tuple:
     function, *broadcast = align_arrays(sent.value)
     try:
-        state, back, told, moved = group_pieces(function, state, tuple(broadcast), *pieces)
+        return evaluate_tasks(function, tuple(broadcast), *pieces)
     except MemoryError as error:
         raise lacking_memory("the scores of whole tasks, put together", error) from None
-    return state, back, (told, moved)
 
 
-def _entry(found: tuple, k: int):
-    return found[k]
+def _told(group: tuple) -> tuple:
+    return group[1:]
 
 
 def _back(group: tuple, k: int):
     """Return what one part gets back: made where the group is, so that no other worker needs the whole of it."""
-    return group[1][k]
+    return group[0][k]
 
 
 def _put_together(like, *backs):

@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from scipy import sparse
 
 from mtldsl.atoms.learned_structures.mkl_norm import MKLNorm
-from mtldsl.distributed.distributed_solver import CheckpointFolder, DistributedSolver
+from mtldsl.distributed.distributed_solver import CheckpointFolder, DistributedRun, DistributedSolver
 from mtldsl.distributed.distributed_term import DistributedDual, DistributedTerm, seen_of, term_of
 from mtldsl.normal_form.form import Blocks, NormalForm
-from mtldsl.solvers.design.kernel_arguments import NodePlaces, TaskStates
-from mtldsl.solvers.sdca.dual_ascent import KernelForm, WeightsStep, kernel_form
-from mtldsl.solvers.sdca.dual_state import FlatSamples, Nodes
+from mtldsl.solvers.design.kernel_arguments import TaskStates
+from mtldsl.solvers.sdca.dual_ascent import WeightsStep, kernel_form
+from mtldsl.solvers.sdca.dual_state import FlatSamples, Nodes, node_places
 from mtldsl.solvers.solver import Point, Watch
 
 if TYPE_CHECKING:
     from mtldsl.distributed.partitions import PartitionTasks
 
-__all__ = [
-    "SOLVER",
-    "AscentByPasses",
-    "AscentCenter",
-    "SentCell",
-    "ascend",
-    "curvatures",
-    "places_of_tasks",
-    "safe_factors",
-    "which_of",
-]
+__all__ = ["SOLVER", "AscentCenter", "ascend", "curvatures", "places_of_tasks"]
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -76,39 +65,25 @@ class _PartNodes:
     def __init__(self, part: PartitionTasks, around: AscentCenter):
         which, d = part.which, part.tasks.n_features
         share = around.counts[which] / part.tasks.counts  # one over the share of the rows that is here
-        cells = around.cells
-        if cells is None:
-            k = which.size
-            own = sparse.csr_array((np.ones(k), (np.arange(k), np.arange(k))), (k, k))
+        if around.cells is None:
             weights = share / around.penalty[which]
             stored = -around.V[:, which].T / weights[:, None]
-            found = [(np.arange(d), own, weights, stored)]
+            found = [(slice(None), sparse.eye_array(which.size, format="csr"), weights, stored)]
         else:
             found = []
-            for cell in cells:
+            for cell in around.cells:
                 F = cell.factor[which]
                 used, at = np.unique(F.indices, return_inverse=True)
                 factor = sparse.csr_array((F.data, at, F.indptr), (which.size, used.size))
-                found.append((np.arange(d)[cell.rows], factor, cell.weights[used], cell.store[used]))
-        self.shift = around.shift[which] * share
-        self.cell_of, self.place = np.zeros(d, np.int64), np.zeros(d, np.int64)
-        entries, stores, end, before = [], [], 0, 0
-        for c, (rows, factor, weights, stored) in enumerate(found):
-            self.cell_of[rows], self.place[rows] = c, np.arange(rows.size)
-            task = np.repeat(np.arange(which.size), np.diff(factor.indptr))
-            node = factor.indices.astype(np.int64)
-            entries.append((task, end + node * rows.size, np.full(task.size, c), factor.data, before + node))
-            stores.append(np.ascontiguousarray(stored, dtype=float).ravel())
-            end, before = end + stores[-1].size, before + weights.size
-        task, at, cell, factor, node = (np.concatenate(parts) for parts in zip(*entries, strict=True))
-        order = np.argsort(task, kind="stable")
-        ends = np.concatenate([[0], np.cumsum(np.bincount(task, minlength=which.size))])
-        self.n_cells, self.store = len(found), np.concatenate(stores)
+                found.append((cell.rows, factor, cell.weights[used], cell.store[used]))
+        self.shift, self.n_cells = around.shift[which] * share, len(found)
         self.weights = np.concatenate([weights for _, _, weights, _ in found])
-        self.places = NodePlaces(
-            self.cell_of, self.place, ends, at[order], cell[order],
-            np.ascontiguousarray(factor[order], dtype=float), node[order],
-        )  # fmt: skip
+        self.store = np.concatenate([np.ascontiguousarray(one, dtype=float).ravel() for *_, one in found])
+        cells, first = [], 0
+        for rows, factor, own, _ in found:
+            cells.append((rows, factor, first + np.arange(own.size)))
+            first += own.size
+        self.places, _ = node_places(cells, d)
 
 
 def ascend(
@@ -125,7 +100,7 @@ def ascend(
         u = samples.start()
     else:
         u = state[1] if taken == 1.0 else samples.start(state[0] + taken * (state[1] - state[0]))
-    seen = seen_of(part, n_tasks, atom, coefficients, V, b, u, by_sign)
+    seen = seen_of(part, n_tasks, atom, coefficients, V, b, by_sign, u)
     new = _epochs(part, samples, u, around, epochs, seed) if epochs else u
     which, after, sums, moved = part.which, np.zeros_like(V), np.zeros(n_tasks), np.zeros(n_tasks)
     after[:, which] = part.tasks.adjoint(new)
@@ -150,7 +125,7 @@ def _epochs(
     nodes, T = _PartNodes(part, around), samples.n_tasks
     table = samples.table(nodes.n_cells)
     table[:, 0] = u
-    table[:, 5:] = samples.squared_norms(nodes.cell_of, nodes.n_cells)
+    table[:, 5:] = samples.squared_norms(nodes.places.cell_of, nodes.n_cells)
     rng = np.random.default_rng([*seed, part.index])
     random = rng.integers(1, 2**63, size=T).astype(np.uint64)
     states = TaskStates(
@@ -275,8 +250,6 @@ class AscentByPasses(DistributedSolver):
     overlap less than that, s falls towards what is seen; whatever it is, the sum of the steps is scaled by the best factor in [0, 1], which
     the same pass tells. Multipliers stay with their rows; kernel weights take a step in closed form between passes.
 
-    checkpoint : folder that weights and the multipliers of the rows are written to, and from which the same model goes on
-
     Sources: Ma, Smith, Jaggi, Jordan, Richtarik and Takac, "Adding vs. averaging in distributed primal-dual optimization", ICML 2015
     (CoCoA+); Smith, Forte, Ma, Takac, Jordan and Jaggi, "CoCoA: A general framework", JMLR 18 (2018); Liu, Pan and Ho, "Distributed
     multi-task relationship learning", KDD 2017; MT-MKL, (E.1).
@@ -284,8 +257,6 @@ class AscentByPasses(DistributedSolver):
 
     name = "ascent_by_passes"
     summary = "dual ascent inside the parts of rows that are elsewhere, its steps added up safely: kernels between tasks, mkl_norm"
-    options: ClassVar[Mapping[str, object]] = {"checkpoint": None}
-    writes = ("checkpoint",)
     max_iter = 2000
 
     def refuses_elsewhere(self, form: NormalForm) -> str | None:
@@ -297,16 +268,17 @@ class AscentByPasses(DistributedSolver):
     def usual_passes(self, form: NormalForm) -> tuple[int, int]:
         return 5, 30
 
-    def solve(
-        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, checkpoint: CheckpointFolder | None = None
-    ) -> Point:  # fmt: skip
-        found = kernel_form(form)
-        assert not isinstance(found, str)  # `refuses` was asked
-        return _DistributedAscentRun(found, start, checkpoint).run(max_iter, watch)
+    def begin(self, form: NormalForm, start: Point | None, file: CheckpointFolder | None) -> DistributedRun:
+        return _DistributedAscentRun(form, start, file)
 
 
-class _DistributedAscentRun:
-    def __init__(self, model: KernelForm, start: Point | None, file: CheckpointFolder | None):
+class _DistributedAscentRun(DistributedRun):
+    solver = AscentByPasses.name
+
+    def __init__(self, form: NormalForm, start: Point | None, file: CheckpointFolder | None):
+        super().__init__(form, start, file)
+        model = kernel_form(form)
+        assert not isinstance(model, str)  # `refuses` was asked
         loss, norm = model.loss, model.norm
         assert isinstance(loss, DistributedTerm) and loss.map.identity_of is not None
         self.model, self.loss, self.norm, self.block = model, loss, norm, loss.map.identity_of
@@ -318,18 +290,19 @@ class _DistributedAscentRun:
         self.weights_step = WeightsStep(cast(Any, ball), len(norm.kernels)) if self.learns else None
         self.counts = np.asarray(loss.tasks.counts, float)
         self.safe = safe_factors(norm, d, places_of_tasks(loss.tasks)[0])
-        self.overlap = 1.0  # of what is safe, what is reckoned with
-        self.state, self.taken, self.passes, self.file = None, 1.0, 0, file
-        left = {} if start is None or start.state.get("solver") != AscentByPasses.name else start.state
-        if left and left["rows"] is not None:  # as a checkpoint left it
-            self.state, self.theta = left["rows"], left["blocks"]["theta"]
-            self.overlap, self.taken = (left["numbers"][name] for name in ("overlap", "taken"))
-            self.nodes.fill(left["blocks"]["Z"])
+        self.overlap, self.taken = (
+            1.0,
+            1.0,
+        )  # of what is safe, what is reckoned with; of a step, what was taken
+        if self.left is not None and self.left["rows"] is not None:
+            self.rows, self.theta = self.left["rows"], self.left["blocks"]["theta"]
+            self.overlap, self.taken = (self.left["numbers"][name] for name in ("overlap", "taken"))
+            self.nodes.fill(self.left["blocks"]["Z"])
 
     def run(self, max_iter: int, watch: Watch) -> Point:
         # an entropy's multipliers start inside their domain: their weights are not known before a pass
         W = self._weights()
-        if getattr(self.loss.atom, "entropic", False) and self.state is None:
+        if getattr(self.loss.atom, "entropic", False) and self.rows is None:
             W = self._moved_to(self._pass(W, 0)["after"])
         while True:
             told = self._pass(W, SETTINGS.pass_epochs)
@@ -337,18 +310,14 @@ class _DistributedAscentRun:
             self.loss.known(x, told["seen"])
             name = self.model.name
             structures: Any = None if name is None else {name: self.theta.copy()}
-            u = DistributedDual(told["seen"], np.ones_like(told["seen"]["sums"]))
+            u = DistributedDual.of(told["seen"])
             point = Point(x, [u], None, self.passes, {}, {"overlap": self.overlap}, structures)
             done = watch(point) or self.passes >= max_iter
             if done and self.file is None:
                 return point
             W, Z = self._step(W, told)
-            if self.file is not None:
-                numbers = {"overlap": self.overlap, "taken": self.taken}
-                others = {"theta": self.theta, "Z": Z}
-                self.state = self.file.keep(
-                    AscentByPasses.name, {self.block: W}, None, numbers, others, self.state, now=done
-                )
+            self.x = {self.block: W}
+            self.keep({"overlap": self.overlap, "taken": self.taken}, {"theta": self.theta, "Z": Z}, done)
             if done:
                 return point
 
@@ -362,9 +331,9 @@ class _DistributedAscentRun:
     def _pass(self, W: np.ndarray, epochs: int) -> dict:
         loss, nothing = self.loss, np.zeros(self.loss.tasks.n_tasks)
         around = AscentCenter(W, nothing, self._cells(), nothing, nothing, self.counts)
-        self.state, told = loss.tasks.parts.run(
+        self.rows, told = loss.tasks.parts.run(
             ascend, loss.tasks.n_tasks, loss.atom, loss.coefficients, W, nothing, around, self.taken, epochs, (0, self.passes), False,
-            state=self.state, stateful=True,
+            state=self.rows, stateful=True,
         )  # fmt: skip
         self.passes += 1
         self.taken = 1.0

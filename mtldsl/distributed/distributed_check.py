@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mtldsl.certificates.plain.plain_formula import DEFINITIONS, Definition
+from mtldsl.certificates.plain.plain_formula import DEFINITIONS
 from mtldsl.certificates.plain.plain_values import (
     TypedPoint,
     matrix_of,
@@ -23,11 +23,7 @@ from mtldsl.certificates.plain.plain_values import (
 )
 from mtldsl.distributed.partitions import PartitionTasks, RowParts, TaskColumns, TaskSum
 
-__all__ = [
-    "DistributedLossCheck",
-    "PartsCheck",
-    "PartsCheckSettings",
-]
+__all__ = ["PartsCheck", "PartsCheckSettings"]
 
 _EPS = float(np.finfo(float).eps)
 
@@ -60,80 +56,6 @@ class _PartRows:
 
     atom: Any
     tasks: Any
-
-
-class DistributedLossCheck:
-    """A loss as typed at a point, over the rows of any of its parts.
-
-    Rows of a task lie in several parts: what is a function of a whole task gathers its predictions where one worker has all of them.
-    """
-
-    def __init__(self, point: TypedPoint, term: Any):
-        self.term = term
-        self.definition: Definition | None = DEFINITIONS.get(term.atom.name)
-        self.W = matrix_of(term.argument.tree, point.blocks)
-        self.b = point.intercept(term)
-        self.sizes = lambda: (
-            matrix_of(term.argument.tree, point.blocks, sizes=True),
-            point.intercept(term, sizes=True),
-        )
-
-    @property
-    def is_of_samples(self) -> bool:
-        """Tell whether it is known by sums over any rows; else over whole tasks."""
-        return self.definition is not None and self.definition.kind == "samples"
-
-    def value(self, parts: RowParts) -> float | None:
-        """Return coefficient * word(argument), of the rows in these parts; None where the word has no plain formula."""
-        if self.definition is None:
-            return None
-        if not self.is_of_samples:
-            return self._of_whole_tasks(parts)
-        sums = self._run(parts, _sums_of_part, self.W, self.b)
-        return self._together(sums[:, 0], self._totals(parts, sums[:, 1]))
-
-    def rounding(self, parts: RowParts) -> float:
-        """Bound how far rounding, here or there, may have moved `value`."""
-        if self.definition is None:
-            return 0.0
-        if not self.is_of_samples:
-            plain = self._of_whole_tasks(parts)
-            moved = [self._of_whole_tasks(parts, direction) for direction in range(SETTINGS.sign_directions)]
-            return 4.0 * max(abs(one - plain) for one in moved) + ROUNDING_UNITS * _EPS * abs(plain)
-        sums = self._run(parts, _rounding_of_part, self.definition.size, self.W, self.b, *self.sizes())
-        totals = self._totals(parts, sums[:, 2])
-        if self.definition.of_sum is None:
-            return abs(self._together(sums[:, 1], totals))
-        low, high = np.maximum(sums[:, 0] - sums[:, 1], 0.0), sums[:, 0] + sums[:, 1]
-        return abs(self._together(high, totals) - self._together(low, totals))
-
-    def _run(self, parts: RowParts, function: Callable, *given) -> np.ndarray:
-        """Add up (m, ...) a function of samples over the parts."""
-        assert self.definition is not None
-        found = parts.run(function, self.term.atom, self.definition.function, *given)
-        found = _NOTHING if found is None else found  # of parts without a labelled row
-        return found.of_all(self.term.tasks.n_tasks)
-
-    def _of_whole_tasks(self, parts: RowParts, direction: int | None = None) -> float:
-        assert self.definition is not None
-        columns, _ = parts.run(_columns, self.W, self.b, self.sizes(), direction, stateful=True)
-        given = self.term.atom, self.definition.function
-        found = parts.exchanged(columns, self.term.tasks.n_tasks, _of_tasks, *given)[2]
-        sums = found.of_all(self.term.tasks.n_tasks)
-        return self._together(sums[:, 0], sums[:, 1])
-
-    def _totals(self, parts: RowParts, seen: np.ndarray) -> np.ndarray:
-        """Return the weights (m,) of every task's samples: those seen, where all parts were."""
-        tasks = self.term.tasks
-        if parts.n_parts == tasks.parts.n_parts:
-            return seen
-        return tasks.label_facts.weights if tasks.is_weighted else tasks.counts
-
-    def _together(self, sums: np.ndarray, totals: np.ndarray) -> float:
-        """Return what a term is whose tasks' losses add up to these sums (m,)."""
-        of_sum = None if self.definition is None else self.definition.of_sum
-        with np.errstate(all="ignore"):
-            return float(self.term.coefficient.value * over_tasks(self.term, sums, of_sum, totals))
 
 
 def _sums_of_part(part: PartitionTasks, atom: Any, function: Callable, W, b) -> TaskSum:
@@ -172,33 +94,40 @@ def _columns(part: PartitionTasks, _, W, b, sizes, direction: int | None) -> tup
     return TaskColumns(part.which, tasks.offsets, (z, tasks.targets, *weights)), None
 
 
-def _of_tasks(columns: TaskColumns, state, atom: Any, function: Callable) -> tuple[None, tuple, TaskSum]:
+def _of_tasks(columns: TaskColumns, atom: Any, function: Callable) -> tuple[tuple, TaskSum]:
     """Give loss and weight (k, 2) of every whole task."""
-    ends, found = columns.offsets.tolist(), []
-    for i, first, last in zip(columns.which.tolist(), ends[:-1], ends[1:], strict=True):
-        z, y, *s = (array[first:last] for array in columns.arrays)
+    found = []
+    for i, (z, y, *s) in columns.each():
         with np.errstate(all="ignore"):
             loss = function(z, y, s[0] if s else None, atom.of_task(i))
         found.append((loss, np.sum(s[0]) if s else len(z)))
-    return None, (), TaskSum(columns.which, np.array(found, float))
+    return (), TaskSum(columns.which, np.array(found, float))
 
 
 class PartsCheck:
-    """A loss as typed, and in the normal form, over the parts that are looked at.
+    """A loss as typed at a point, and in the normal form, over the parts that are looked at.
 
-    Over some of many parts both are made of the same rows, so that the loss as typed is the claim and what the two are apart.
+    Over some of many parts both are made of the same rows, so that the loss as typed is the claim and what the two are apart. Rows of a
+    task lie in several parts: what is a function of a whole task gathers its predictions where one worker has all of them.
     """
 
     def __init__(self, form: Any, term: Any, point: TypedPoint):
-        self.typed, self.x = DistributedLossCheck(point, term), point.blocks
+        self.term, self.x, self.definition = term, point.blocks, DEFINITIONS.get(term.atom.name)
+        self.W, self.b = matrix_of(term.argument.tree, point.blocks), point.intercept(term)
+        self.sizes = lambda: (
+            matrix_of(term.argument.tree, point.blocks, sizes=True),
+            point.intercept(term, sizes=True),
+        )
         self.losses: list[Any] = [loss for loss in form.losses if loss.typed == term.text]
         parts, tasks = term.tasks.parts, term.tasks
+        # known by sums over any rows; else over whole tasks
+        self.is_of_samples = self.definition is not None and self.definition.kind == "samples"
         self.is_few = tasks.n_samples * tasks.n_features <= SETTINGS.whole_entries
-        self.is_whole = self.is_few or not self.typed.is_of_samples or len(self.losses) != 1
+        self.is_whole = self.is_few or not self.is_of_samples or len(self.losses) != 1
         number = parts.n_parts if self.is_whole else math.ceil(SETTINGS.checked_share * parts.n_parts)
         # other parts at other solves of the same rows
         chosen = np.random.default_rng(parts.passes).permutation(parts.n_parts)[:number]
-        self.parts = parts.some(sorted(chosen.tolist()))
+        self.parts: RowParts = parts.some(sorted(chosen.tolist()))
 
     def value(self) -> float | None:
         """Return the term as typed over all rows; None where its word has no plain formula."""
@@ -208,14 +137,59 @@ class PartsCheck:
         return self.losses[0].claim(self.x) + (typed - self.own())
 
     def typed_value(self) -> float | None:
-        """Return the term as typed over the parts that are looked at; None where its word has no plain formula."""
-        return self.typed.value(self.parts)
+        """Return coefficient * word(argument), over the parts that are looked at; None where the word has no plain formula."""
+        if self.definition is None:
+            return None
+        if not self.is_of_samples:
+            return self._of_whole_tasks()
+        sums = self._run(_sums_of_part, self.W, self.b)
+        return self._together(sums[:, 0], self._totals(sums[:, 1]))
 
     def own(self) -> float:
         """Return the term as the normal form has it, over the parts that are looked at."""
         return sum(loss.claim_of(self.parts, self.x)[0] for loss in self.losses)
 
     def rounding(self) -> float:
-        """Bound how far rounding may have moved typed and own value."""
-        own = sum(loss.claim_of(self.parts, self.x)[1] for loss in self.losses)
-        return self.typed.rounding(self.parts) + own
+        """Bound how far rounding, here or there, may have moved typed and own value."""
+        return self._typed_rounding() + sum(loss.claim_of(self.parts, self.x)[1] for loss in self.losses)
+
+    def _typed_rounding(self) -> float:
+        if self.definition is None:
+            return 0.0
+        if not self.is_of_samples:
+            plain = self._of_whole_tasks()
+            moved = [self._of_whole_tasks(direction) for direction in range(SETTINGS.sign_directions)]
+            return 4.0 * max(abs(one - plain) for one in moved) + ROUNDING_UNITS * _EPS * abs(plain)
+        sums = self._run(_rounding_of_part, self.definition.size, self.W, self.b, *self.sizes())
+        totals = self._totals(sums[:, 2])
+        if self.definition.of_sum is None:
+            return abs(self._together(sums[:, 1], totals))
+        low, high = np.maximum(sums[:, 0] - sums[:, 1], 0.0), sums[:, 0] + sums[:, 1]
+        return abs(self._together(high, totals) - self._together(low, totals))
+
+    def _run(self, function: Callable, *given) -> np.ndarray:
+        """Add up (m, ...) a function of samples over the parts."""
+        assert self.definition is not None
+        found = self.parts.run(function, self.term.atom, self.definition.function, *given)
+        found = _NOTHING if found is None else found  # of parts without a labelled row
+        return found.of_all(self.term.tasks.n_tasks)
+
+    def _of_whole_tasks(self, direction: int | None = None) -> float:
+        assert self.definition is not None
+        n_tasks, given = self.term.tasks.n_tasks, (self.term.atom, self.definition.function)
+        columns, _ = self.parts.run(_columns, self.W, self.b, self.sizes(), direction, stateful=True)
+        sums = self.parts.exchanged(columns, n_tasks, _of_tasks, *given)[1].of_all(n_tasks)
+        return self._together(sums[:, 0], sums[:, 1])
+
+    def _totals(self, seen: np.ndarray) -> np.ndarray:
+        """Return the weights (m,) of every task's samples: those seen, where all parts were."""
+        tasks = self.term.tasks
+        if self.parts.n_parts == tasks.parts.n_parts:
+            return seen
+        return tasks.label_facts.weights if tasks.is_weighted else tasks.counts
+
+    def _together(self, sums: np.ndarray, totals: np.ndarray) -> float:
+        """Return what a term is whose tasks' losses add up to these sums (m,)."""
+        of_sum = None if self.definition is None else self.definition.of_sum
+        with np.errstate(all="ignore"):
+            return float(self.term.coefficient.value * over_tasks(self.term, sums, of_sum, totals))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,8 +21,6 @@ from mtldsl.utils.validation import as_flag, as_float, generator, quoted
 __all__ = [
     "FoldAssignment",
     "LabelFacts",
-    "RowSample",
-    "TaskFacts",
     "constant_scores",
     "deal_folds",
     "draw_candidates",
@@ -40,121 +38,74 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------------------
 # What must be known of all labels before a model is stated: found in one pass, so that no label has to be moved.
 
-#: columns of `TaskFacts.sums`
-_SUMS = ("counts", "total", "deviations", "weights", "weighted_total", "weighted_squares", "not_01", "parts")
 _KINDS = tuple(LABEL_KINDS)
 
-
-@dataclass(frozen=True, eq=False)
-class TaskFacts:
-    """Facts of some tasks, told apart by keys; `+` puts those of an earlier and a later part together, tasks in order of first appearance."""
-
-    keys: tuple
-    sums: np.ndarray  # (k, len(_SUMS))
-    lowest: np.ndarray  # (k,)
-    highest: np.ndarray  # (k,)
-    unfit: (
-        np.ndarray
-    )  # (k, kinds, 3) partition, row and label of the first that is not of the kind; NaN where all are
-    rows: int
-
-    def __add__(self, other: TaskFacts) -> TaskFacts:
-        keys = self.keys if self.keys == other.keys else tuple(dict.fromkeys((*self.keys, *other.keys)))
-        left, right = self.on(keys), other.on(keys)
-        return TaskFacts(
-            keys,
-            _added(left.sums, right.sums),
-            np.minimum(left.lowest, right.lowest),
-            np.maximum(left.highest, right.highest),
-            np.where(np.isnan(left.unfit), right.unfit, left.unfit),
-            left.rows + right.rows,
-        )
-
-    def on(self, keys: tuple) -> TaskFacts:
-        """The same on these keys, which have all of its own; nothing is known of the others."""
-        if keys == self.keys:
-            return self
-        place = {key: k for k, key in enumerate(keys)}
-        at = [place[key] for key in self.keys]
-        sums, unfit = np.zeros((len(keys), len(_SUMS))), np.full((len(keys), len(_KINDS), 3), np.nan)
-        low, high = np.full(len(keys), np.inf), np.full(len(keys), -np.inf)
-        sums[at], low[at], high[at], unfit[at] = self.sums, self.lowest, self.highest, self.unfit
-        return TaskFacts(keys, sums, low, high, unfit, self.rows)
-
-    @property
-    def nbytes(self) -> int:
-        return self.sums.nbytes + self.lowest.nbytes + self.highest.nbytes + self.unfit.nbytes
-
-
-def _added(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Sums of both; squared deviations are those from the mean of both (Chan, Golub and LeVeque, eq. 2.1)."""
-    total = left + right
-    (n, first), (k, second) = left.T[:2], right.T[:2]
-    both = (n > 0) & (k > 0)
-    apart = np.divide(second, k, out=np.zeros_like(k), where=both) - np.divide(
-        first, n, out=np.zeros_like(n), where=both
-    )
-    total[:, 2] += np.divide(n * k, n + k, out=np.zeros_like(n), where=both) * apart**2
-    return total
-
-
-def facts_of(part: PartitionTasks) -> TaskFacts:
-    """Those of one part; the keys are positions of tasks."""
-    return facts_of_tasks(part.tasks, tuple(part.which.tolist()), part.index)
-
-
-def facts_of_tasks(tasks: TaskData, keys: tuple, index: int) -> TaskFacts:
-    """Those of in-memory tasks that are called by these keys elsewhere."""
-    y, starts = tasks.targets, tasks.offsets[:-1]
-    s = np.ones_like(y) if tasks.sample_weights is None else tasks.sample_weights
-    away = y - np.repeat(np.add.reduceat(y, starts) / tasks.counts, tasks.counts)
-    columns = (np.ones_like(y), y, away * away, s, s * y, s * y * y, (y != 0.0) & (y != 1.0))
-    unfit = np.full((len(keys), len(_KINDS), 3), np.nan)
-    for k, known in enumerate(LABEL_KINDS.values()):
-        wrong = np.flatnonzero(known.unfit(y))
-        _, first = np.unique(tasks.task_of[wrong], return_index=True)
-        for flat in wrong[first].tolist():
-            task, row = tasks.place(flat)
-            unfit[task, k] = index, row, y[flat]
-    return TaskFacts(
-        keys,
-        np.column_stack(
-            [*(np.add.reduceat(np.asarray(one, dtype=float), starts) for one in columns), np.ones(len(keys))]
-        ),
-        np.minimum.reduceat(y, starts),
-        np.maximum.reduceat(y, starts),
-        unfit,
-        tasks.X.shape[0] if tasks.is_shared else tasks.n_samples,
-    )
+#: What is summed over parts, and what a task without labels has of everything.
+_SUMS = ("counts", "total", "deviations", "weights", "weighted_total", "weighted_squares", "not_01", "parts")
+_NOTHING = dict.fromkeys(_SUMS, 0.0) | {"minimum": np.inf, "maximum": -np.inf, "unfit": np.nan}
 
 
 @dataclass(frozen=True, eq=False)
 class LabelFacts:
-    """Facts of the labels of all tasks, (m,) each: how many, the smallest and largest, sums, and the same with sample weights.
+    """Facts of the labels of some tasks, told apart by keys, (k,) each; `+` puts those of an earlier and a later part together, tasks in
+    order of first appearance.
 
-    deviations     : sum of squares of what labels differ from their mean by
-    weights        : sum of sample weights (of ones, where there are none)
-    weighted_total : sum of s y; `weighted_squares`: sum of s y^2
+    rows           : of the parts
+    counts, total  : how many labels, and their sum;  deviations : sum of squares of what they differ from their mean by
+    weights        : sum of sample weights (of ones, where there are none);  weighted_total, weighted_squares : sums of s y and s y^2
+    not_01         : how many labels are neither 0 nor 1;  parts : how many parts have labels of the task
+    unfit          : (k, kinds, 3) partition, row and label of the first that is not of the kind; NaN where all are
     """
 
+    keys: tuple
+    rows: int
     counts: np.ndarray
     total: np.ndarray
     deviations: np.ndarray
     weights: np.ndarray
     weighted_total: np.ndarray
     weighted_squares: np.ndarray
-    not_01: np.ndarray  # how many labels are neither 0 nor 1
-    parts: np.ndarray  # how many parts have labels of the task
+    not_01: np.ndarray
+    parts: np.ndarray
     minimum: np.ndarray
     maximum: np.ndarray
-    unfit: np.ndarray  # see `TaskFacts`
+    unfit: np.ndarray
 
-    @classmethod
-    def of(cls, facts: TaskFacts, keys: tuple) -> LabelFacts:
-        """In the order of these keys, which may be of tasks without any label, too."""
-        there = facts.on(keys)
-        columns = dict(zip(_SUMS, there.sums.T, strict=True)) | {"counts": there.sums[:, 0].astype(int)}
-        return cls(minimum=there.lowest, maximum=there.highest, unfit=there.unfit, **columns)
+    def _arrays(self) -> dict[str, np.ndarray]:
+        return {name: getattr(self, name) for name in _NOTHING}
+
+    def __add__(self, other: LabelFacts) -> LabelFacts:
+        """Squared deviations are those from the mean of both (Chan, Golub and LeVeque, eq. 2.1)."""
+        keys = tuple(dict.fromkeys((*self.keys, *other.keys)))
+        left, right = self.on(keys), other.on(keys)
+        n, k = left.counts.astype(float), right.counts.astype(float)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            between = n * k / (n + k) * (right.total / k - left.total / n) ** 2
+        sums = {name: getattr(left, name) + getattr(right, name) for name in _SUMS}
+        sums["deviations"] += np.where((n > 0) & (k > 0), between, 0.0)
+        return LabelFacts(
+            keys, left.rows + right.rows, **sums, minimum=np.minimum(left.minimum, right.minimum),
+            maximum=np.maximum(left.maximum, right.maximum), unfit=np.where(np.isnan(left.unfit), right.unfit, left.unfit),
+        )  # fmt: skip
+
+    def on(self, keys: tuple) -> LabelFacts:
+        """The same on these keys, which have all of its own; nothing is known of the others."""
+        if keys == self.keys:
+            return self
+        place, found = {key: k for k, key in enumerate(keys)}, {}
+        for name, array in self._arrays().items():
+            found[name] = np.full((len(keys), *array.shape[1:]), _NOTHING[name], array.dtype)
+            found[name][[place[key] for key in self.keys]] = array
+        return LabelFacts(keys, self.rows, **found)
+
+    def chosen(self, index: np.ndarray) -> LabelFacts:
+        """Those of some tasks, in that order, which are their keys."""
+        arrays = {name: array[index] for name, array in self._arrays().items()}
+        return LabelFacts(tuple(range(len(index))), self.rows, **arrays)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self._arrays().values())
 
     @property
     def squares(self) -> np.ndarray:
@@ -174,10 +125,6 @@ class LabelFacts:
     def are(self, kind: str) -> np.ndarray:
         """(m,) whether all labels of the task are of this kind (`LABEL_KINDS`)."""
         return np.isnan(self.unfit[:, _KINDS.index(kind), 0])
-
-    def chosen(self, index: np.ndarray) -> LabelFacts:
-        """Those of some tasks, in that order."""
-        return LabelFacts(**{one.name: getattr(self, one.name)[index] for one in fields(self)})
 
     def require(self, kind: str, typed: str, task_names, partitions) -> None:
         """`Tasks.require_labels`; DataError names partition, row and task."""
@@ -208,6 +155,34 @@ class LabelFacts:
             )
 
 
+def facts_of(part: PartitionTasks) -> LabelFacts:
+    """Those of one part; the keys are positions of tasks."""
+    return facts_of_tasks(part.tasks, tuple(part.which.tolist()), part.index)
+
+
+def facts_of_tasks(tasks: TaskData, keys: tuple, index: int) -> LabelFacts:
+    """Those of in-memory tasks that are called by these keys elsewhere."""
+    y, starts = tasks.targets, tasks.offsets[:-1]
+    s = np.ones_like(y) if tasks.sample_weights is None else tasks.sample_weights
+    away = y - np.repeat(np.add.reduceat(y, starts) / tasks.counts, tasks.counts)
+    others = ((y != 0.0) & (y != 1.0)).astype(float)
+    total, deviations, weights, weighted_total, weighted_squares, not_01 = (
+        np.add.reduceat(one, starts) for one in (y, away * away, s, s * y, s * y * y, others)
+    )
+    unfit = np.full((len(keys), len(_KINDS), 3), np.nan)
+    for k, known in enumerate(LABEL_KINDS.values()):
+        wrong = np.flatnonzero(known.unfit(y))
+        _, first = np.unique(tasks.task_of[wrong], return_index=True)
+        for flat in wrong[first].tolist():
+            task, row = tasks.place(flat)
+            unfit[task, k] = index, row, y[flat]
+    return LabelFacts(
+        keys, tasks.X.shape[0] if tasks.is_shared else tasks.n_samples,
+        np.asarray(tasks.counts, int), total, deviations, weights, weighted_total, weighted_squares, not_01, np.ones(len(keys)),
+        np.minimum.reduceat(y, starts), np.maximum.reduceat(y, starts), unfit,
+    )  # fmt: skip
+
+
 def constant_scores(train: LabelFacts, facts: LabelFacts, classes: bool) -> np.ndarray:
     """(m,) what a constant learned on the training rows scores, from what is known of the labels: its accuracy, or its R^2."""
     learned, n = train.total / train.counts, facts.counts
@@ -232,14 +207,12 @@ def with_tasks(part: PartitionTasks, index: np.ndarray) -> PartitionTasks | None
         return None
     which = np.array([place[int(part.which[k])] for k in local])
     order = np.argsort(which)
-    return PartitionTasks(
-        part.tasks.select([local[k] for k in order]), which[order], part.index, part.first_row
-    )
+    return replace(part, tasks=part.tasks.select([local[k] for k in order]), which=which[order])
 
 
 def with_features(part: PartitionTasks, index: np.ndarray) -> PartitionTasks:
     """The part with these features, in that order."""
-    return PartitionTasks(part.tasks.select_features(index), part.which, part.index, part.first_row)
+    return replace(part, tasks=part.tasks.select_features(index))
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -303,45 +276,42 @@ def _carried(part: PartitionTasks, signs) -> list[np.ndarray]:
 
 def side(part: PartitionTasks, dealt: FoldAssignment, fold: int, inside: bool) -> PartitionTasks | None:
     """The rows of one fold, or those of all others."""
-    tasks = part.tasks
-    chosen = (sides_of(part, dealt) == fold) == inside
-    rows: Any = np.flatnonzero(chosen)
+    return take_rows(part, (sides_of(part, dealt) == fold) == inside)
+
+
+def take_rows(part: PartitionTasks, chosen: np.ndarray) -> PartitionTasks | None:
+    """The part with these (n,) rows of the table, or labelled rows, task after task, and the tasks that have some; None without any."""
+    tasks, rows = part.tasks, np.flatnonzero(chosen)
     if tasks.is_shared:
         there = np.full(tasks.n_tasks, rows.size > 0) if tasks.mask is None else tasks.mask[rows].any(axis=0)
+        own: Any = rows
     else:
-        rows = [np.flatnonzero(one) for one in tasks.per_task(chosen)]
-        there = np.array([one.size > 0 for one in rows])
-        rows = [one for one in rows if one.size]
+        own = [np.flatnonzero(one) for one in tasks.per_task(chosen)]
+        there = np.array([one.size > 0 for one in own])
+        own = [one for one in own if one.size]
     if not there.any():
         return None
-    return PartitionTasks(tasks.select(there).take_rows(rows), part.which[there], part.index, part.first_row)
+    return replace(part, tasks=tasks.select(there).take_rows(own), which=part.which[there])
 
 
-def _facts_of_sides(
-    part: PartitionTasks, dealt: FoldAssignment
-) -> tuple[tuple[TaskFacts | None, TaskFacts | None], ...]:
+def _facts_of_sides(part: PartitionTasks, dealt: FoldAssignment) -> tuple[tuple[LabelFacts | None, ...], ...]:
     """(of the rows to learn on, of the rows held out) for every fold."""
-    found = []
-    for fold in range(dealt.k) if dealt.share is None else (1,):
-        learned, held_out = (side(part, dealt, fold, held) for held in (False, True))
-        found.append(
-            (None if learned is None else facts_of(learned), None if held_out is None else facts_of(held_out))
-        )
-    return tuple(found)
+    folds = range(dealt.k) if dealt.share is None else (1,)
+    sides = [[side(part, dealt, fold, held) for held in (False, True)] for fold in folds]
+    return tuple(tuple(None if one is None else facts_of(one) for one in pair) for pair in sides)
 
 
 def make_side(
-    tasks: Any, dealt: FoldAssignment, fold: int, inside: bool, facts: TaskFacts, *, index=None, keep: bool
+    tasks: Any, dealt: FoldAssignment, fold: int, inside: bool, facts: LabelFacts, *, index=None, keep: bool
 ) -> Any:
     """One side as tasks; index: some of its tasks. Unless kept, its rows are taken from the others at each pass."""
-    parts = tasks.parts.mapped(side, dealt, fold, inside)
-    known, names = LabelFacts.of(facts, tuple(range(tasks.n_tasks))), tasks.task_names
+    parts, names = tasks.parts.mapped(side, dealt, fold, inside), tasks.task_names
     if index is not None:
-        parts, known = parts.mapped(with_tasks, index), known.chosen(index)
-        names = tuple(names[i] for i in index)
+        parts = parts.mapped(with_tasks, index)
+        facts, names = facts.on(tuple(range(tasks.n_tasks))).chosen(index), tuple(names[i] for i in index)
     if not keep and hasattr(parts, "keep"):
         parts.keep = False
-    return tasks._with(parts, facts=known, n_rows=facts.rows, task_names=names)
+    return tasks._with(parts, facts=facts, task_names=names)
 
 
 def deal_folds(tasks: Any, k, stratify, groups, random_state, typed: str) -> tuple[FoldAssignment, tuple]:
@@ -395,9 +365,9 @@ def _refuse_groups(groups, typed: str) -> None:
 def _require(tasks: Any, pair: tuple, typed: str, both: bool) -> None:
     """DataError for a task without a label on a side; `both`: of a class, too."""
     for said, facts in zip(("to learn on", "held out"), pair, strict=True):
-        there = {} if facts is None else dict(zip(facts.keys, zip(facts.lowest, facts.highest, strict=True), strict=True))  # fmt: skip
+        known = None if facts is None else facts.on(tuple(range(tasks.n_tasks)))
         for i, name in enumerate(tasks.task_names):
-            low, high = there.get(i, (np.inf, -np.inf))
+            low, high = (np.inf, -np.inf) if known is None else (known.minimum[i], known.maximum[i])
             signs = both and _signs(tasks)[i] and tasks.label_facts.distinct[i] > 1
             if low > high or (signs and low == high):
                 what = "labelled row" if low > high else f"label {-low:+g}"

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from mtldsl.atoms.losses.regression import SquaredLoss
 from mtldsl.certificates.dual_bound import dual_bound
-from mtldsl.distributed.distributed_solver import CheckpointFolder, DistributedSolver, Subproblem
+from mtldsl.distributed.distributed_solver import CheckpointFolder, DistributedRun, DistributedSolver
 from mtldsl.distributed.distributed_term import DistributedDual, DistributedTerm
 from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
 from mtldsl.normal_form.reductions.block_reductions import has_one_maximum_a_task
 from mtldsl.normal_form.terms.row_statistics import moments_of
 from mtldsl.solvers.solver import Point, Watch
 
-__all__ = [
-    "SOLVER",
-    "Majorization",
-    "TaskSquares",
-]
+__all__ = ["SOLVER"]
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -92,6 +86,9 @@ class DistributedMajorizationSettings:
 
 SETTINGS = DistributedMajorizationSettings()
 
+#: What a checkpoint keeps of a run, by name.
+_NUMBERS = ("theta", "missing", "t", "best")
+
 
 class Majorization(DistributedSolver):
     """minimize f(x) + h(x): f losses whose gradients change by at most c a unit of prediction, h any functions and constraints.
@@ -101,17 +98,12 @@ class Majorization(DistributedSolver):
     `run_routes` solves with whatever solver is fastest for them; Nesterov's momentum goes from one to the next, and starts again where the
     objective rises. Every iteration is one pass: value, gradient, and the multipliers of the bound.
 
-    checkpoint : folder that weights, momentum and steepness are written to after every pass, and from which the same model goes on
-
     Sources: Boehning and Lindsay, "Monotonicity of quadratic-approximation algorithms", 1988 (the fixed bound on the Hessian); Lee, Sun and Saunders,
     "Proximal Newton-type methods", 2014; O'Donoghue and Candes, "Adaptive restart for accelerated gradient schemes", 2015.
     """
 
     name = "majorization"
     summary = "smooth losses of rows that are elsewhere: one pass over them an iteration, and squares that are solved here"
-    max_iter = 1000
-    options: ClassVar[Mapping[str, object]] = {"checkpoint": None}
-    writes = ("checkpoint",)
 
     def refuses_elsewhere(self, form: NormalForm) -> str | None:
         for loss in form.losses:
@@ -125,79 +117,70 @@ class Majorization(DistributedSolver):
     def usual_passes(self, form: NormalForm) -> tuple[int, int]:
         return 25, 60
 
-    def solve(
-        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, checkpoint: CheckpointFolder | None = None
-    ) -> Point:  # fmt: skip
-        return _DistributedMajorizationRun(form, tol, start, checkpoint).run(max_iter, watch)
+    def begin(self, form: NormalForm, start: Point | None, file: CheckpointFolder | None) -> DistributedRun:
+        return _DistributedMajorizationRun(form, start, file)
 
 
-class _DistributedMajorizationRun:
-    def __init__(
-        self, form: NormalForm, tol: float, start: Point | None, file: CheckpointFolder | None = None
-    ):
-        self.form, self.tol = form, tol
+class _DistributedMajorizationRun(DistributedRun):
+    """y : where the next squares touch; t : of Nesterov's momentum; best : the lowest objective since it began; before : (y, multipliers) of
+    the pass before."""
+
+    solver = Majorization.name
+
+    def __init__(self, form: NormalForm, start: Point | None, file: CheckpointFolder | None):
+        super().__init__(form, start, file)
         self.squares = [TaskSquares(loss) for loss in form.losses]
-        self.inner = Subproblem(form, None if start is None else start.function_duals)
-        self.x: Blocks = form.zeros() if start is None else dict(start.blocks)
-        self.theta, self.missing = 1.0, math.inf
-        self.y, self.t, self.best, self.file = self.x, 1.0, math.inf, file
+        self.theta, self.missing, self.t, self.best = 1.0, math.inf, 1.0, math.inf
+        self.y = self.x
         self.before: tuple[Blocks, list] | None = None
-        if start is not None and start.state.get("solver") == Majorization.name:
-            self._go_on(**start.state)
+        if self.left is not None:
+            self._go_on(self.left["numbers"], self.left["blocks"])
 
-    def _go_on(self, numbers: dict, blocks: Blocks, **_) -> None:
-        """As a checkpoint left it."""
+    def _go_on(self, numbers: dict, blocks: Blocks) -> None:
         self.y = {name: blocks[name] for name in self.form.shapes}
-        self.theta, self.missing, self.t = (numbers[name] for name in ("theta", "missing", "t"))
-        self.best = numbers["best"]
+        self.theta, self.missing, self.t, self.best = (numbers[name] for name in _NUMBERS)
         if "adjoint 0" in blocks:
             old = [
-                DistributedDual(
-                    {n: blocks[f"{n} {k}"][None] for n in ("adjoint", "sums")},
-                    np.ones((1, loss.tasks.n_tasks)),
-                )
-                for k, loss in enumerate(self.form.losses)
+                DistributedDual.of({name: blocks[f"{name} {k}"][None] for name in ("adjoint", "sums")})
+                for k in range(len(self.form.losses))
             ]
             self.before = {name: blocks[f"{name} before"] for name in self.form.shapes}, old
 
-    def _keep(self, x: Blocks, y: Blocks, t: float, best: float, before, now: bool) -> None:
-        if self.file is None:
-            return
-        numbers, others = {"theta": self.theta, "missing": self.missing, "t": t, "best": best}, dict(y)
-        if before is not None:
-            others |= {f"{name} before": block for name, block in before[0].items()}
-            for k, (loss, u) in enumerate(zip(self.form.losses, before[1], strict=True)):
+    def _keep(self, now: bool) -> None:
+        numbers, others = {name: getattr(self, name) for name in _NUMBERS}, dict(self.y)
+        if self.before is not None:
+            others |= {f"{name} before": block for name, block in self.before[0].items()}
+            for k, (loss, u) in enumerate(zip(self.form.losses, self.before[1], strict=True)):
                 others |= {f"adjoint {k}": u.adjoint, f"sums {k}": loss.sums(u)}
-        self.file.keep(Majorization.name, x, self.inner.duals, numbers, others, now=now)
+        self.keep(numbers, others, now)
 
     def run(self, max_iter: int, watch: Watch) -> Point:
-        x, y, t = self.x, self.y, self.t
-        best, before = self.best, self.before
         for iteration in range(1, max_iter + 1):
+            y = self.y
             duals = [loss.dual_at(y) for loss in self.form.losses]
             point = Point(y, duals, self.inner.duals, iteration)
             stopped = watch(point) or iteration == max_iter
-            self._keep(x, y, t, best, before, stopped)
+            self._keep(stopped)
             if stopped:
                 return point
             objective = self.form.value(y)
-            if before is not None:
-                self._follow(y, duals, *before)
-            if objective > best and y is not x:
+            if self.before is not None:
+                self._follow(y, duals, *self.before)
+            if objective > self.best and y is not self.x:
                 # too far: back to the last minimizer, without momentum
-                y, t, before = x, 1.0, None
+                self.y, self.t, self.before = self.x, 1.0, None
                 self.theta = min(2.0 * self.theta, 1.0)
-                best, self.missing = math.inf, SETTINGS.refinement_factor * self.missing
+                self.best, self.missing = math.inf, SETTINGS.refinement_factor * self.missing
                 continue
             # what is gained could be what inner solves miss
-            if best - objective < self.missing / SETTINGS.inner_error_share:
+            if self.best - objective < self.missing / SETTINGS.inner_error_share:
                 self.missing *= SETTINGS.refinement_factor
-            best, before = min(best, objective), (y, duals)
+            self.best, self.before = min(self.best, objective), (y, duals)
             new = self._minimizer(y, duals, objective)
-            next_t = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * t * t))
-            ahead = (t - 1.0) / next_t if not self.form.constraints else 0.0
-            y = new if ahead == 0.0 else {n: new[n] + ahead * (new[n] - x[n]) for n in new}
-            x, t = new, next_t
+            next_t = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * self.t * self.t))
+            ahead = (self.t - 1.0) / next_t if not self.form.constraints else 0.0
+            self.y = new if ahead == 0.0 else {n: new[n] + ahead * (new[n] - self.x[n]) for n in new}
+            self.x, self.t = new, next_t
         return point
 
     def _follow(self, y: Blocks, duals, old: Blocks, old_duals) -> None:

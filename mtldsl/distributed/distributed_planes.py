@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from mtldsl.atoms.prox.composition import prox_of_sum, unsupported_reason
 from mtldsl.certificates.dual_bound import dual_bound
 from mtldsl.distributed.distributed_solver import SETTINGS as DISTRIBUTED
-from mtldsl.distributed.distributed_solver import CheckpointFolder, DistributedSolver
+from mtldsl.distributed.distributed_solver import CheckpointFolder, DistributedRun, DistributedSolver
 from mtldsl.distributed.distributed_structured_term import DistributedStructuredTerm, PlaneDual
 from mtldsl.normal_form.form import NormalForm, single_block
 from mtldsl.normal_form.reductions.block_reductions import has_one_maximum_a_task
@@ -20,16 +20,7 @@ from mtldsl.solvers.cutting_planes.bundle import Bundle
 from mtldsl.solvers.cutting_planes.oracle import WeightPlanes
 from mtldsl.solvers.solver import Point, Watch
 
-__all__ = [
-    "SOLVER",
-    "DistributedOracle",
-    "PlaneModel",
-    "PlanesByPasses",
-    "modulus_of",
-    "plane_state",
-    "recalled_model",
-    "recalled_planes",
-]
+__all__ = ["SOLVER", "PlanesByPasses"]
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -305,17 +296,12 @@ class PlanesByPasses(DistributedSolver):
     the weights of the planes there are random labellings, which prove a bound. Then one look asks for the highest planes at several
     points on the way from the best point so far to the model's: a product with the rows serves all of them.
 
-    checkpoint : folder that planes, weights and multipliers are written to every five looks, and from which the same model goes on
-
     Sources: Joachims, "Training linear SVMs in linear time", KDD 2006; Franc and Sonnenburg, "Optimized cutting plane algorithm for support vector
     machines", ICML 2008 (planes at points near the best one).
     """
 
     name = "planes_by_passes"
     summary = "planes for structured hinges of rows that are elsewhere: scores of a task are put together, and rows tell slopes"
-    max_iter = 1000
-    options: ClassVar[Mapping[str, object]] = {"checkpoint": None}
-    writes = ("checkpoint",)
 
     def refuses_elsewhere(self, form: NormalForm) -> str | None:
         for loss in form.losses:
@@ -339,50 +325,45 @@ class PlanesByPasses(DistributedSolver):
         """Two for a look."""
         return 40, 280
 
-    def solve(
-        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, checkpoint: CheckpointFolder | None = None
-    ) -> Point:  # fmt: skip
-        return _DistributedPlanesRun(form, start, checkpoint).run(max_iter, watch)
+    def begin(self, form: NormalForm, start: Point | None, file: CheckpointFolder | None) -> DistributedRun:
+        return _DistributedPlanesRun(form, start, file)
 
 
-class _DistributedPlanesRun:
-    def __init__(self, form: NormalForm, start: Point | None, file: CheckpointFolder | None = None):
-        self.form, self.file = form, file
+class _DistributedPlanesRun(DistributedRun):
+    solver = PlanesByPasses.name
+
+    def __init__(self, form: NormalForm, start: Point | None, file: CheckpointFolder | None):
+        super().__init__(form, start, file)
         loss: Any = form.losses[0]
         self.loss: DistributedStructuredTerm = loss
         block = loss.map.identity_of
         assert block is not None  # refuses() lets through only a loss of one block itself
         self.block, self.oracle = block, DistributedOracle(loss)
         self.d, self.m = form.shapes[block]
-        self.terms = [(f.coefficient, f.atom) for f in form.functions]
-        state = start.state if start is not None and start.state.get("solver") == SOLVER.name else {}
-        left = state if "numbers" in state else None  # by a checkpoint
-        if left is None:
-            self.bundle = Bundle.of(self.oracle, state.get("bundle"))  # type: ignore[arg-type]
-        else:
-            self.bundle = recalled_planes(self.oracle, left["numbers"], left["blocks"])
         self.modulus = None if loss.intercepts else modulus_of(form)
         self.best = np.zeros((self.m, self.oracle.size)) if start is None else self._stacked(start)
         self.values, self.seen = np.full(self.m, np.inf), {}
         self.share = np.full(self.m, SETTINGS.initial_way_share)
-        if left is None:
+        if self.left is None:
+            state = {} if start is None or start.state.get("solver") != self.solver else start.state
+            self.bundle = Bundle.of(self.oracle, state.get("bundle"))  # type: ignore[arg-type]
             self._ask([self.best])
+        else:
+            self.bundle = recalled_planes(self.oracle, self.left["numbers"], self.left["blocks"])
         self.model = PlaneModel(form, self.oracle, self.bundle, self.best, self.modulus, self.blocks)
-        if left is not None:
-            self._go_on(left["numbers"], left["blocks"])
-
-    def _go_on(self, numbers: dict, arrays: dict) -> None:
-        recalled_model(self.model, numbers, arrays)
-        self.best, self.values, self.share = arrays["best"], arrays["values"], arrays["share"]
-        self.seen = {n.removeprefix("seen "): a for n, a in arrays.items() if n.startswith("seen ")}
+        if self.left is not None:
+            arrays = self.left["blocks"]
+            recalled_model(self.model, self.left["numbers"], arrays)
+            self.best, self.values, self.share = arrays["best"], arrays["values"], arrays["share"]
+            self.seen = {n.removeprefix("seen "): a for n, a in arrays.items() if n.startswith("seen ")}
 
     def _keep(self) -> None:
-        if self.file is None:
-            return
+        """Planes, weights and multipliers: as much to write as many passes, and so after some of them."""
         numbers, arrays = plane_state(self.bundle, self.model)
         arrays |= {"best": self.best, "values": self.values, "share": self.share}
         arrays |= {f"seen {name}": array for name, array in self.seen.items()}
-        self.file.keep(SOLVER.name, self.blocks(self.best), None, numbers, arrays, now=True)
+        self.x, self.inner.duals = self.blocks(self.best), None
+        self.keep(numbers, arrays, now=True)
 
     def _stacked(self, start: Point) -> np.ndarray:
         rows = [
@@ -458,7 +439,7 @@ class _DistributedPlanesRun:
     def _point(self, iteration: int) -> Point:
         x = self.blocks(self.best)
         self.loss.known(x, self.seen)
-        state = {"solver": SOLVER.name, "bundle": self.bundle}
+        state = {"solver": self.solver, "bundle": self.bundle}
         notes = {"looks": self.oracle.calls, "planes": int(self.bundle.counts.sum())}
         return Point(x, [self.model.duals], self.model.shares, iteration, state, notes)
 

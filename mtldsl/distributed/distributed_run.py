@@ -15,12 +15,9 @@ from mtldsl.solvers.multistart import solve_form, starting_point
 from mtldsl.solvers.routes import accepting_routes, get_solver
 from mtldsl.solvers.run import COARSE_INTERCEPTS, ReducedForm, SolveResult
 from mtldsl.utils import progress
-from mtldsl.utils.progress import Listener, say
+from mtldsl.utils.progress import say
 
-__all__ = [
-    "on_few_rows",
-    "solve_distributed",
-]
+__all__ = ["on_few_rows", "solve_distributed"]
 
 #: How a solve ends that nothing from outside has cut short.
 _ENDED = ("optimal", "stationary", "stalled", "uncertified")
@@ -35,7 +32,10 @@ def solve_distributed(
     function: Callable[..., SolveResult], form: NormalForm, warm_start, how: dict[str, Any]
 ) -> SolveResult:
     """The outcome of `Tasks.apply_solving`, with a checkpoint or without; `function` solves a form as it is."""
-    how["listener"] = forecast = _forecast(form, how["tol"], how["listener"], how["verbose"])
+    rows = max(cast(Any, loss.tasks).n_rows for loss in form.elsewhere)
+    # whoever tells what passes over the rows will take; the lines of looks are written by the listener
+    forecast = Forecast(rows, how["tol"], how["listener"], say if how["verbose"] else None)
+    how["listener"] = forecast
     with progress.listen_to_passes(forecast):
         options, starts = how["options"], how["starts"]
         given = options.get("checkpoint")
@@ -49,14 +49,6 @@ def solve_distributed(
             )
         with CheckpointFolder(given, form) as folder:
             return _solved(function, form, warm_start, how, folder)
-
-
-def _forecast(form: NormalForm, tol: float, listener: Listener | None, verbose: bool) -> Forecast:
-    """Whoever tells what passes over the rows will take; the lines of looks are written by the listener."""
-    rows = max(
-        tasks.n_rows or tasks.n_samples for tasks in (cast(Any, loss.tasks) for loss in form.elsewhere)
-    )
-    return Forecast(rows, tol, listener, say if verbose else None)
 
 
 def _solved(
@@ -73,21 +65,16 @@ def _solved(
     if folder is None:
         return function(form, warm_start, how)
     if how["solver"] == "auto" and not how["options"]:
-        _refuse_folder(form)
+        names = list(accepting_routes(ReducedForm(form).form))
+        if not any("checkpoint" in get_solver(name).options for name in names):
+            raise SolverError(
+                f"no solver that takes this model writes checkpoints ({', '.join(names) or 'none takes it'})",
+                term="solve(checkpoint=...)",
+                write_instead="leave it out",
+            )
     return function(
         form, warm_start, how | {"options": how["options"] | {"checkpoint": folder}}, folder.point()
     )
-
-
-def _refuse_folder(form: NormalForm) -> None:
-    """SolverError where no solver that takes the form writes checkpoints."""
-    names = list(accepting_routes(ReducedForm(form).form))
-    if not any("checkpoint" in get_solver(name).options for name in names):
-        raise SolverError(
-            f"no solver that takes this model writes checkpoints ({', '.join(names) or 'none takes it'})",
-            term="solve(checkpoint=...)",
-            write_instead="leave it out",
-        )
 
 
 def _gathered(

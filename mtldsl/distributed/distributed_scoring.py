@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.data.derived import label_table
 from mtldsl.data.labels import listed_tasks
 from mtldsl.data.schema import Schema
-from mtldsl.distributed.distributed_folds import FoldAssignment, LabelFacts, TaskFacts, deal_folds, make_side
+from mtldsl.distributed.distributed_folds import FoldAssignment, LabelFacts, deal_folds, make_side
 from mtldsl.distributed.partitions import TaskColumns, TaskSum
 from mtldsl.errors import DataError, ModelError
 from mtldsl.solution.measures import Measure, measure
@@ -31,21 +31,7 @@ from mtldsl.solution.solution import Solution
 from mtldsl.solution.thresholds import best_threshold
 from mtldsl.utils.validation import as_whole, quoted
 
-__all__ = [
-    "DistributedFold",
-    "ScoringRequest",
-    "asked_of",
-    "best_by_task",
-    "measure_by_task",
-    "measure_of_rows",
-    "metrics_by_task",
-    "named_elsewhere",
-    "parts_elsewhere",
-    "predictor_for",
-    "score_elsewhere",
-    "scores_elsewhere",
-    "thresholds_elsewhere",
-]
+__all__ = ["named_elsewhere", "parts_elsewhere", "scores_elsewhere", "thresholds_elsewhere"]
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -99,6 +85,22 @@ def asked_of(fitted: FittedSolution, tasks: Any, needs: str, learned=None, const
     return ScoringRequest(needs, W, b, cuts, fitted.loss, centre, fixed)
 
 
+@dataclass(frozen=True, eq=False)
+class _FittedColumns:
+    """Some tasks of a solution, as predictions need them: nothing that is as long as the data it was learned on."""
+
+    coef: np.ndarray
+    intercept: np.ndarray | None
+    thresholds: np.ndarray | None
+    loss: dict
+    schema: Schema
+
+    @classmethod
+    def of(cls, fitted: FittedSolution, columns: Any = slice(None)) -> _FittedColumns:
+        b, cuts = (None if one is None else one[columns] for one in (fitted.intercept, fitted.thresholds))
+        return cls(fitted.coef[:, columns], b, cuts, fitted.loss, fitted.schema)
+
+
 # --------------------------------------------------------------------------------------------------------------
 # Scores of rows that are elsewhere which sums do not tell: those of rankings, and those of whole rows.
 #
@@ -107,34 +109,20 @@ def asked_of(fitted: FittedSolution, tasks: Any, needs: str, learned=None, const
 # in memory, from the same function. A row lies in one part, so a measure of whole rows is a mean over parts.
 
 
-def measure_by_task(tasks: Any, by: Measure, asked: ScoringRequest) -> np.ndarray:
-    """(m,) the measure of every task's predictions."""
-    return _exchanged(tasks, asked, _measured, by)
-
-
-def metrics_by_task(tasks: Any, metrics: Sequence[Metric], asked: ScoringRequest) -> np.ndarray:
-    """(m,) 1 - Delta of every task's scores and threshold."""
-    cuts = np.zeros(tasks.n_tasks) if asked.cuts is None else asked.cuts
-    return _exchanged(tasks, asked, _by_metrics, tuple(metrics), cuts)
-
-
-def best_by_task(tasks: Any, metrics: Sequence[Metric], asked: ScoringRequest, typed: str) -> np.ndarray:
-    """(m,) the threshold of every task that is best under its metric."""
-    return _exchanged(tasks, asked, _best, tuple(metrics), tuple(tasks.task_names), typed)
-
-
-def _exchanged(tasks: Any, asked: ScoringRequest, function, *broadcast) -> np.ndarray:
+def evaluate_by_task(tasks: Any, asked: ScoringRequest, function: Callable, *given) -> np.ndarray:
+    """(m,) function(position of the task, predictions, labels, sample weights or None, *given) of every task, where all its rows are."""
     columns, _ = tasks.parts.run(_columns, asked, stateful=True)
-    return tasks.parts.exchanged(columns, tasks.n_tasks, function, *broadcast)[2].of_all(tasks.n_tasks)
+    return tasks.parts.exchanged(columns, tasks.n_tasks, _each_task, function, *given)[1].of_all(
+        tasks.n_tasks
+    )
 
 
 def _columns(part, _, asked: ScoringRequest) -> tuple[TaskColumns, None]:
     """Return what is predicted for the labelled rows of a part, which of them are +1, and their sample weights."""
     tasks = part.tasks
     weights = () if tasks.sample_weights is None else (tasks.sample_weights,)
-    return TaskColumns(
-        part.which, tasks.offsets, (_predicted(part, asked), tasks.targets > 0.0, *weights)
-    ), None
+    arrays = (_predicted(part, asked), tasks.targets > 0.0, *weights)
+    return TaskColumns(part.which, tasks.offsets, arrays), None
 
 
 def _predicted(part, asked: ScoringRequest) -> np.ndarray:
@@ -146,32 +134,25 @@ def _predicted(part, asked: ScoringRequest) -> np.ndarray:
     return np.where(np.isnan(constant), z, constant)
 
 
-def _split_by_task(columns: TaskColumns):
-    """(position of the task, predictions, labels, sample weights or None) of every task."""
-    ends = columns.offsets.tolist()
-    for i, first, last in zip(columns.which.tolist(), ends[:-1], ends[1:], strict=True):
-        z, positive, *weights = (array[first:last] for array in columns.arrays)
-        yield i, z, np.where(positive, 1.0, -1.0), weights[0] if weights else None
+def _each_task(columns: TaskColumns, function: Callable, *given) -> tuple[tuple, TaskSum]:
+    found = [
+        function(i, z, np.where(positive, 1.0, -1.0), s[0] if s else None, *given)
+        for i, (z, positive, *s) in columns.each()
+    ]
+    return (), TaskSum(columns.which, np.array(found))
 
 
-def _measured(columns: TaskColumns, state, by: Measure) -> tuple[None, tuple, TaskSum]:
-    return (
-        None,
-        (),
-        TaskSum(columns.which, np.array([by.of_task(y, z, w) for _, z, y, w in _split_by_task(columns)])),
-    )
+def _measured(i: int, z, y, s, by: Measure) -> float:
+    return by.of_task(y, z, s)
 
 
-def _by_metrics(columns: TaskColumns, state, metrics: tuple, cuts: np.ndarray) -> tuple[None, tuple, TaskSum]:
-    found = [score_of(metrics[i], z, y, float(cuts[i])) for i, z, y, _ in _split_by_task(columns)]
-    return None, (), TaskSum(columns.which, np.array(found))
+def _by_metric(i: int, z, y, s, metrics: Sequence[Metric], cuts: np.ndarray) -> float:
+    """1 - Delta of the task's scores and threshold."""
+    return score_of(metrics[i], z, y, float(cuts[i]))
 
 
-def _best(
-    columns: TaskColumns, state, metrics: tuple, names: tuple, typed: str
-) -> tuple[None, tuple, TaskSum]:
-    found = [best_threshold(z, y, metrics[i], typed, names[i]) for i, z, y, _ in _split_by_task(columns)]
-    return None, (), TaskSum(columns.which, np.array(found))
+def _best_threshold(i: int, z, y, s, metrics: Sequence[Metric], typed: str, names: tuple) -> float:
+    return best_threshold(z, y, metrics[i], typed, names[i])
 
 
 def measure_of_rows(tasks: Any, by: Measure, asked: ScoringRequest, known: np.ndarray, typed: str) -> Score:
@@ -265,9 +246,7 @@ def score_elsewhere(
         _require_signs(tasks, typed)
     metric = getattr(by, "metric", None)
     if metric is not None and tasks.is_weighted:
-        raise DataError(
-            "these tasks have sample weights, and a metric counts samples", term=by.name, write_instead="write a name, such as metric='f1'"
-        )  # fmt: skip
+        raise _weighted(by.name, "write a name, such as metric='f1'")
     asked = asked_of(fitted, tasks, by.needs, learned, constant)
     known = np.ones(tasks.n_tasks, bool) if learned is None else learned.copy()
     if constant is not None:
@@ -275,7 +254,9 @@ def score_elsewhere(
     if by.of_rows:
         return measure_of_rows(tasks, by, asked, known, typed)
     if not _is_of_sums(by):
-        return mean_score(np.where(known, measure_by_task(tasks, by, asked), np.nan), tasks.task_names)
+        return mean_score(
+            np.where(known, evaluate_by_task(tasks, asked, _measured, by), np.nan), tasks.task_names
+        )
     sums = tasks.parts.run(sums_of, asked).of_all(tasks.n_tasks)[:, 1]
     if by.needs == "labels":
         tables = [_of_table(by, metric, table, typed) if there else np.nan for table, there in zip(sums, known, strict=True)]  # fmt: skip
@@ -283,31 +264,26 @@ def score_elsewhere(
             return Score(_of_table(by, metric, sums[known].sum(axis=0), typed), np.array(tables), [], tasks.n_tasks)  # fmt: skip
         weights = sums[:, 0] + sums[:, 1] if by.average == "support" else None
         return mean_score(np.array(tables), tasks.task_names, weights)
-    found = _MEANS[by.name](*sums.T)
+    found = _means(by.name, sums)
     two = tasks.label_facts.distinct > 1
     return mean_score(np.where(known & (two | (by.defined != "two")), found, np.nan), tasks.task_names)
-
-
-def _nmse(s, r, rr, a, c):
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return rr / c
-
-
-def _unexplained(s, r, rr, a, c):
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return (rr - r * r / s) / c
 
 
 #: (m,) sums of weights, residuals, their squares, their absolute values, squares of the labels around their mean -> (m,) scores
 _MEANS: dict[str, Any] = {
     "mse": lambda s, r, rr, a, c: rr / s,
     "mae": lambda s, r, rr, a, c: a / s,
-    "nmse": _nmse,
-    "r2": lambda *sums: 1.0 - _nmse(*sums),
-    "explained_variance": lambda *sums: 1.0 - _unexplained(*sums),
+    "nmse": lambda s, r, rr, a, c: rr / c,
+    "r2": lambda s, r, rr, a, c: 1.0 - rr / c,
+    "explained_variance": lambda s, r, rr, a, c: 1.0 - (rr - r * r / s) / c,
     "log_loss": lambda s, log, squares: log / s,
     "brier": lambda s, log, squares: squares / s,
 }
+
+
+def _means(name: str, sums: np.ndarray) -> np.ndarray:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return _MEANS[name](*sums.T)
 
 
 def _of_table(by: Measure, metric: Metric | None, table: np.ndarray, typed: str) -> float:
@@ -327,18 +303,26 @@ def scores_elsewhere(fitted: FittedSolution, tasks: Any, metric, method: str) ->
     """`Solution.scores` for None and for metrics."""
     typed = f"{method}(tasks)"
     like = _alike(fitted, tasks, method)
+
+    def summed(needs: str) -> np.ndarray:
+        """(m, q), see `sums_of`, without sample weights."""
+        return like.parts.run(sums_of, asked_of(fitted, like, needs)).of_all(like.n_tasks)[:, 0]
+
+    if metric is None and fitted.loss["labels"] != "sign" and fitted.thresholds is None:
+        sums = summed("values")
+        return np.where(sums[:, 4] > 0, _means("r2", sums), np.nan)
     if metric is None:
-        classes = fitted.loss["labels"] == "sign" or fitted.thresholds is not None
-        if classes:
-            _require_signs(like, typed)
-        sums = _summed(fitted, like, "labels" if classes else "values")
-        return (sums[:, 0] + sums[:, 3]) / sums.sum(axis=1) if classes else _r2(sums)
+        _require_signs(like, typed)
+        sums = summed("labels")
+        return (sums[:, 0] + sums[:, 3]) / sums.sum(axis=1)
     each = _metrics_of(like, metric, typed)
     if not all(map(_is_of_counts, each)):
-        return metrics_by_task(like, each, asked_of(fitted, like, "scores"))
-    tables = np.rint(_summed(fitted, like, "labels")).astype(int)
+        asked = asked_of(fitted, like, "scores")
+        cuts = np.zeros(like.n_tasks) if asked.cuts is None else asked.cuts
+        return evaluate_by_task(like, asked, _by_metric, tuple(each), cuts)
+    tables = np.rint(summed("labels")).astype(int).tolist()
     return np.array(
-        [one.score_of_counts(t[2], t[1], t[0] + t[1], t[2] + t[3]) for one, t in zip(each, tables.tolist(), strict=True)]
+        [one.score_of_counts(t[2], t[1], t[0] + t[1], t[2] + t[3]) for one, t in zip(each, tables, strict=True)]
     )  # fmt: skip
 
 
@@ -347,7 +331,10 @@ def thresholds_elsewhere(fitted: FittedSolution, tasks: Any, metric, typed: str)
     like = _alike(fitted, tasks, "tune_threshold")
     PerTaskPredictor(fitted).require_labels_predicted(typed)
     chosen = fitted.loss["parameters"].get("metric", FScore()) if metric is None else metric
-    return best_by_task(like, _metrics_of(like, chosen, typed), asked_of(fitted, like, "scores"), typed)
+    metrics = tuple(_metrics_of(like, chosen, typed))
+    return evaluate_by_task(
+        like, asked_of(fitted, like, "scores"), _best_threshold, metrics, typed, like.task_names
+    )
 
 
 def _metrics_of(tasks: Any, metric, typed: str) -> list[Metric]:
@@ -355,14 +342,16 @@ def _metrics_of(tasks: Any, metric, typed: str) -> list[Metric]:
     given = as_metrics(metric, typed)
     tasks.require_labels("sign", typed)
     if tasks.is_weighted:
-        raise DataError(
-            "these tasks have sample weights, and a metric counts samples",
-            term=typed,
-            write_instead="repeat rows instead",
-        )
+        raise _weighted(typed, "repeat rows instead")
     sizes = list(zip(tasks.positives.tolist(), (tasks.counts - tasks.positives).tolist(), strict=True))
     fits = metrics_of_tasks(given, tasks.task_names, sizes, typed)
     return list(fits) if isinstance(fits, tuple) else [fits] * tasks.n_tasks
+
+
+def _weighted(term: str, write_instead: str) -> DataError:
+    return DataError(
+        "these tasks have sample weights, and a metric counts samples", term=term, write_instead=write_instead
+    )
 
 
 def named_elsewhere(fitted: FittedSolution, tasks: Any, name: str, method: str) -> Score:
@@ -370,11 +359,6 @@ def named_elsewhere(fitted: FittedSolution, tasks: Any, name: str, method: str) 
     found = measure(name, f"{method}(tasks, metric")
     like = _alike(fitted, tasks, method)
     return score_elsewhere(fitted, like, found, f"{method}(tasks, metric={name!r})")
-
-
-def _r2(sums) -> np.ndarray:
-    found = _MEANS["r2"](*sums.T)
-    return np.where(sums[:, 4] > 0, found, np.nan)
 
 
 def _alike(fitted: FittedSolution, tasks: Any, method: str) -> Any:
@@ -392,11 +376,6 @@ def _require_signs(tasks: Any, typed: str) -> None:
         tasks.require_labels("sign", typed)
 
 
-def _summed(fitted: FittedSolution, tasks: Any, needs: str) -> np.ndarray:
-    """(m, q), see `sums_of`, without sample weights."""
-    return tasks.parts.run(sums_of, asked_of(fitted, tasks, needs)).of_all(tasks.n_tasks)[:, 0]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Folds of rows that are elsewhere: which tasks can be learned there, and how a solution is scored on the rows held out, without moving any.
 
@@ -407,7 +386,7 @@ class DistributedFold:
 
     dealt: FoldAssignment
     fold: int
-    facts: tuple[TaskFacts, TaskFacts]
+    facts: tuple[LabelFacts, LabelFacts]
     learned: np.ndarray
     constant: np.ndarray
     n_tested: list[int]
@@ -437,7 +416,12 @@ class DistributedFold:
         learned, constant = self.learned[there], self.constant[there]
         columns = np.flatnonzero(np.isin(np.flatnonzero(self.learned), there))
         found = score_elsewhere(
-            _SolutionColumns(solution, columns), test, measure, typed, learned=learned, constant=constant
+            cast(Any, _FittedColumns.of(solution, columns)),
+            test,
+            measure,
+            typed,
+            learned=learned,
+            constant=constant,
         )
         self.count(tasks, test)
         if index is None or found.by_task is None:
@@ -446,16 +430,6 @@ class DistributedFold:
         by_task[there] = found.by_task
         out = [name for name, one in zip(self.names, by_task, strict=True) if np.isnan(one)]
         return Score(float(found), by_task, out, tasks.n_tasks)
-
-
-class _SolutionColumns:
-    """Some tasks of a solution."""
-
-    def __init__(self, solution: Solution, columns: np.ndarray):
-        self.loss, self.schema = solution.loss, solution.schema
-        self.coef = solution.coef[:, columns]
-        self.intercept = None if solution.intercept is None else solution.intercept[columns]
-        self.thresholds = None if solution.thresholds is None else solution.thresholds[columns]
 
 
 def parts_elsewhere(
@@ -473,7 +447,7 @@ def parts_elsewhere(
         if train is None or test is None:
             raise DataError(f"fold {fold} has a side without rows", term=typed, write_instead="write fewer folds")  # fmt: skip
         keys = tuple(range(tasks.n_tasks))
-        known, tested = LabelFacts.of(train, keys), LabelFacts.of(test, keys)
+        known, tested = train.on(keys), test.on(keys)
         can = (known.counts > 0) & ((known.distinct > 1) | (not two))
         left_out = [name for name, there in zip(tasks.task_names, can, strict=True) if not there]
         if left_out and one_class == "error":
@@ -491,17 +465,6 @@ def parts_elsewhere(
 
 # --------------------------------------------------------------------------------------------------------------
 # Predictions for arrays and data frames of Dask: an array of Dask, computed where its inputs are, when it is asked for.
-
-
-@dataclass(frozen=True, eq=False)
-class _PredictionParts:
-    """Parts of a solution that predictions need: nothing that is as long as the data it was learned on."""
-
-    coef: np.ndarray
-    intercept: np.ndarray | None
-    thresholds: np.ndarray | None
-    loss: dict
-    schema: Schema
 
 
 def predictor_for(fitted: FittedSolution, X) -> Any:
@@ -539,7 +502,7 @@ def _lazily(fitted: FittedSolution, method: str, X: Any) -> Any:
         )  # fmt: skip
     if method == "predict_proba":
         probabilities(fitted.loss, np.zeros(1))  # before any input is looked at
-    known = _PredictionParts(fitted.coef, fitted.intercept, fitted.thresholds, fitted.loss, fitted.schema)
+    known = _FittedColumns.of(fitted)
     m = fitted.coef.shape[1]
     if hasattr(X, "columns"):
         _answer(known, method, X._meta)  # names and number of the columns
@@ -558,7 +521,7 @@ def _lazily(fitted: FittedSolution, method: str, X: Any) -> Any:
     return da.concatenate(parts, allow_unknown_chunksizes=True)
 
 
-def _answer(known: _PredictionParts, method: str, X) -> np.ndarray:
+def _answer(known: _FittedColumns, method: str, X) -> np.ndarray:
     """(rows, m) of one part."""
     if not len(X):
         known.schema.columns(X)

@@ -6,10 +6,10 @@ import json
 import re
 import secrets
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,20 +26,12 @@ from mtldsl.normal_form.terms.row_statistics import (
 )
 from mtldsl.solvers.routes import accepting_routes
 from mtldsl.solvers.run import run_routes
-from mtldsl.solvers.sdca.sdca import Checkpoint
-from mtldsl.solvers.solver import Point, Solver
-from mtldsl.utils.arrays import digest
+from mtldsl.solvers.sdca.sdca import Checkpoint, identity_of
+from mtldsl.solvers.solver import Point, Solver, Watch
 from mtldsl.utils.files import reading
 from mtldsl.utils.validation import as_path, quoted
 
-__all__ = [
-    "CheckpointFolder",
-    "DistributedSolver",
-    "Subproblem",
-    "identity_of",
-    "sum_over_samples",
-    "whereabouts",
-]
+__all__ = ["CheckpointFolder", "DistributedRun", "DistributedSolver", "sum_over_samples", "whereabouts"]
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -70,9 +62,15 @@ SETTINGS = DistributedSettings()
 
 
 class DistributedSolver(Solver):
-    """A solver for losses whose rows are elsewhere, and only for these."""
+    """A solver for losses whose rows are elsewhere, and only for these.
+
+    checkpoint : folder that weights, penalties and the multipliers of the rows are written to, and from which the same model goes on
+    """
 
     needs_rows = False
+    options: ClassVar[Mapping[str, object]] = {"checkpoint": None}
+    writes = ("checkpoint",)
+    max_iter = 1000
 
     def flops(self, form: NormalForm) -> float:
         """A pass over the rows counts the same whatever there is to compute: 100 of them without progress end a first slot."""
@@ -88,8 +86,51 @@ class DistributedSolver(Solver):
         """`refuses` of a form whose rows are all elsewhere."""
         raise NotImplementedError
 
+    def usual_passes(self, form: NormalForm) -> tuple[int, int]:
+        """(least, most) that a solve takes, as measured."""
+        raise NotImplementedError
+
+    def begin(self, form: NormalForm, start: Point | None, file: CheckpointFolder | None) -> DistributedRun:
+        """A run from a start, or from what a checkpoint left."""
+        raise NotImplementedError
+
     def solves_only(self, form: NormalForm) -> str | None:
         return "rows that are elsewhere" if form.in_memory else None
+
+    def solve(
+        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, checkpoint: CheckpointFolder | None = None
+    ) -> Point:  # fmt: skip
+        return self.begin(form, start, checkpoint).run(max_iter, watch)
+
+
+class DistributedRun:
+    """One solve: where it is, and what a checkpoint keeps of that.
+
+    x      : the weights;  inner : the problem here between two passes, with the multipliers of the functions
+    rows   : what lies beside the rows;  passes : over them so far
+    left   : the state of a checkpoint of the same solver; None where there is none
+    """
+
+    solver: ClassVar[str]
+
+    def __init__(self, form: NormalForm, start: Point | None, file: CheckpointFolder | None):
+        self.form, self.file = form, file
+        self.x: Blocks = form.zeros() if start is None else dict(start.blocks)
+        self.inner = Subproblem(form, None if start is None else start.function_duals)
+        self.rows, self.passes = None, 0
+        state = {} if start is None else start.state
+        self.left = state if state.get("solver") == self.solver and "numbers" in state else None
+
+    def keep(self, numbers: dict[str, float], others: Blocks | None = None, now: bool = False) -> None:
+        """Write it, where there is a folder and it is time (`CheckpointFolder.keep`)."""
+        if self.file is not None:
+            self.rows = self.file.keep(
+                self.solver, self.x, self.inner.duals, numbers, others, self.rows, now=now
+            )
+
+    def run(self, max_iter: int, watch: Watch) -> Point:
+        """Passes until the watch is satisfied."""
+        raise NotImplementedError
 
 
 def sum_over_samples(form: NormalForm) -> LossTerm | str:
@@ -264,16 +305,6 @@ def _read_spread(arrays: dict[str, np.ndarray], kind: str) -> RowSpread | None:
         if f"{kind} {name}" in arrays
     }
     return RowSpread(**found) if found else None
-
-
-def identity_of(form: NormalForm) -> dict[str, str]:
-    """The model as typed, its data by checksums of the partitions, and all its numbers: the same in every process, and known without a pass."""
-    losses = [(one.atom, one.coefficients, one.map, one.intercepts) for one in form.losses]
-    functions = [(one.atom, one.coefficient, one.map) for one in form.functions]
-    tables: list[Any] = [one.tasks for one in form.losses]
-    data = [tasks.fingerprint() if tasks.in_memory else tasks.parts.mark for tasks in tables]
-    numbers = digest(losses, functions, form.blocks, form.constant)
-    return {"model": form.typed, "data": digest(data), "numbers": numbers}
 
 
 def _folder(given) -> Path:

@@ -17,6 +17,7 @@ from mtldsl.atoms.losses.structured_hinge import StructuredHinge
 from mtldsl.atoms.matrix_function import Loss
 from mtldsl.data.tasks import Tasks
 from mtldsl.distributed.distributed_term import DistributedTerm, LazyScores
+from mtldsl.distributed.dual_statistics import adjoints_of
 from mtldsl.distributed.partitions import TaskColumns, TaskSum, align_arrays
 from mtldsl.normal_form.term import LinearMap, MapEntry, register_term
 from mtldsl.normal_form.terms.structured_term import StructuredTerm
@@ -24,10 +25,7 @@ from mtldsl.normal_form.terms.structured_term import StructuredTerm
 if TYPE_CHECKING:
     from mtldsl.distributed.partitions import PartitionTasks
 
-__all__ = [
-    "DistributedStructuredTerm",
-    "PlaneDual",
-]
+__all__ = ["DistributedStructuredTerm", "PlaneDual"]
 
 #: columns of what is told of a plane
 _TOLD = ("value", "promised", "sums", "sizes", "squares", "work")
@@ -90,7 +88,7 @@ class DistributedStructuredTerm(DistributedTerm):
         parts, m = self.tasks.parts, self.tasks.n_tasks
         Vs, bs = [V for V, _ in points], [b for _, b in points]
         columns, _ = parts.run(_scores, Vs, bs, stateful=True)
-        _, columns, told = parts.exchanged(columns, m, _highest, self.atom, len(points))
+        columns, told = parts.exchanged(columns, m, _highest, self.atom, len(points))
         slopes = parts.run(_pulled, state=columns).of_all(m)
         told = told.of_all(m)
         found = []
@@ -229,7 +227,7 @@ def term_of_whole(columns: TaskColumns, atom: StructuredHinge) -> StructuredTerm
     return StructuredTerm(atom, np.ones(k), tasks, LinearMap((MapEntry("W"),), (0, k)), (), atom.name)
 
 
-def _highest(columns: TaskColumns, state, atom, q: int) -> tuple[None, tuple[np.ndarray, ...], TaskSum]:
+def _highest(columns: TaskColumns, atom, q: int) -> tuple[tuple[np.ndarray, ...], TaskSum]:
     """The planes of whole tasks: flips of labellings, or slopes, and what is told of each at every point."""
     term, starts = term_of_whole(columns, atom), columns.offsets[:-1]
     only_labels = all(metric.labellings for _, _, metric, _, _ in term.tasks_apart)
@@ -242,7 +240,7 @@ def _highest(columns: TaskColumns, state, atom, q: int) -> tuple[None, tuple[np.
         sums = (np.add.reduceat(one, starts) for one in (u, size, u * u, size * np.maximum(np.abs(z), 1.0)))
         told[:, k] = np.stack([found.values, found.deltas, *sums], axis=1)
         back.append(u != 0.0 if only_labels else u)
-    return None, tuple(back), TaskSum(columns.which, told)
+    return tuple(back), TaskSum(columns.which, told)
 
 
 def _pulled(part: PartitionTasks, columns: TaskColumns) -> TaskSum:
@@ -251,15 +249,11 @@ def _pulled(part: PartitionTasks, columns: TaskColumns) -> TaskSum:
     planes = [
         np.where(one, slopes, 0.0) if one.dtype == bool else one for one in align_arrays(columns.arrays)
     ]
-    if tasks.is_shared and tasks.mask is None and len(planes) > 1:
-        table = np.concatenate(planes).reshape(len(planes) * len(part.which), -1)
-        pulls = np.asarray((tasks.X.T @ table.T).T).reshape(len(planes), len(part.which), -1)
-        return TaskSum(part.which, np.ascontiguousarray(pulls.transpose(1, 0, 2)))
-    return TaskSum(part.which, np.stack([tasks.adjoint(u).T for u in planes], axis=1))
+    return TaskSum(part.which, np.ascontiguousarray(adjoints_of(tasks, np.stack(planes)).transpose(2, 0, 1)))
 
 
 def _class_sums(part: PartitionTasks) -> TaskSum:
     """(k, 2, d) the sums of the rows of positives and of negatives."""
     y = part.tasks.targets
-    sides = [part.tasks.adjoint((y > 0.0).astype(float)), part.tasks.adjoint((y < 0.0).astype(float))]
-    return TaskSum(part.which, np.stack([side.T for side in sides], axis=1))
+    sides = np.stack([y > 0.0, y < 0.0]).astype(float)
+    return TaskSum(part.which, adjoints_of(part.tasks, sides).transpose(2, 0, 1))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -21,10 +22,10 @@ from mtldsl.distributed import (
 )
 from mtldsl.distributed.distributed_folds import (
     LabelFacts,
-    TaskFacts,
     constant_scores,
     draw_candidates,
     facts_of,
+    take_rows,
     tasks_of,
     with_features,
     with_tasks,
@@ -33,51 +34,7 @@ from mtldsl.distributed.partitions import LocalParts, PartitionTasks, RowParts, 
 from mtldsl.errors import DataError
 from mtldsl.utils.validation import as_flag, as_whole, generator, quoted
 
-__all__ = [
-    "ColumnStatistics",
-    "DistributedTasks",
-    "adjoint_products",
-    "column_squares",
-    "cut_parts",
-    "describe",
-    "fingerprint_of",
-    "fingerprints",
-    "gram_of",
-    "moments_of",
-    "one_line",
-    "scale_rows",
-]
-
-
-# --------------------------------------------------------------------------------------------------------------
-# What tasks are whose rows are elsewhere: in a line, and as plain values.
-
-
-def one_line(tasks: Any) -> str:
-    """Their sizes, and where the rows are, as `repr` shows them."""
-    parts = several(tasks.parts.n_parts, "part")
-    sparse = "sparse " if tasks.is_sparse else ""
-    missing = f" ({tasks.n_missing} missing)" if tasks.n_missing else ""
-    sizes = f"{several(tasks.n_tasks, 'task')}, {several(tasks.n_features, 'feature')}"
-    return f"<Tasks: {sizes}, {sparse}rows in {parts} ({tasks.parts.where}), {count_labels(tasks)} labelled rows{missing}>"
-
-
-def describe(tasks: Any) -> dict:
-    """See `DistributedTasks.describe`."""
-    return {
-        "tasks": tasks.n_tasks,
-        "features": tasks.n_features,
-        "samples": tasks.n_samples,
-        "rows_per_task": [int(tasks.counts.min()), int(tasks.counts.max())],
-        "missing": tasks.n_missing,
-        "inputs": "distributed",
-        "parts": tasks.parts.n_parts,
-        "where": tasks.parts.where,
-        "sparse": tasks.is_sparse,
-        "weighted": tasks.is_weighted,
-        "standardized": tasks.scaling is not None,
-        "kernels": [],
-    }
+__all__ = ["DistributedTasks", "gram_of"]
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -87,25 +44,11 @@ def describe(tasks: Any) -> dict:
 def cut_parts(tasks: Tasks, n_parts: int) -> LocalParts:
     """Rows in their order, as many in every part as can be: of X where it is shared, else of all tasks one after another."""
     n = tasks.X.shape[0] if tasks.is_shared else tasks.n_samples
-    ends = [n * k // n_parts for k in range(n_parts + 1)]
-    return LocalParts([_part(tasks, k, *ends[k : k + 2]) for k in range(n_parts)])
-
-
-def _part(tasks: Tasks, index: int, first: int, last: int) -> PartitionTasks | None:
-    if tasks.is_shared:
-        here = np.ones(tasks.n_tasks, bool) if tasks.mask is None else tasks.mask[first:last].any(axis=0)
-        rows = np.arange(first, last)
-        keep = here if last > first else np.zeros(tasks.n_tasks, bool)
-    else:
-        ends = np.clip(tasks.offsets, first, last)
-        keep = np.diff(ends) > 0
-        rows = [
-            np.arange(a, b) - start
-            for a, b, start in zip(ends[:-1], ends[1:], tasks.offsets[:-1], strict=True)
-        ]
-        rows = [own for own, kept in zip(rows, keep, strict=True) if kept]
-    which = np.flatnonzero(keep)
-    return PartitionTasks(tasks.select(which).take_rows(rows), which, index, first) if which.size else None
+    parts, ends = [], [n * k // n_parts for k in range(n_parts + 1)]
+    for k, (first, last) in enumerate(pairwise(ends)):
+        whole = PartitionTasks(tasks, np.arange(tasks.n_tasks), k, first)
+        parts.append(take_rows(whole, (np.arange(n) >= first) & (np.arange(n) < last)))
+    return LocalParts(parts)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -146,7 +89,7 @@ def moments_of(part: PartitionTasks) -> ColumnStatistics:
 
 def scale_rows(part: PartitionTasks, scaling: Scaling) -> PartitionTasks:
     """The same rows, scaled."""
-    return PartitionTasks(part.tasks.scaled_by(scaling), part.which, part.index, part.first_row)
+    return replace(part, tasks=part.tasks.scaled_by(scaling))
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -180,10 +123,23 @@ def fingerprint_of(part: PartitionTasks) -> dict[int, str]:
     return {part.index: own.hexdigest()}
 
 
-def fingerprints(tasks: Any) -> str:
-    """See `DistributedTasks.fingerprint`."""
-    found = tasks.parts.run(fingerprint_of)
-    return hashlib.sha256("\n".join(f"{k} {one}" for k, one in sorted(found.items())).encode()).hexdigest()
+_SOME = "write tasks.subsample(rows) to have some of them here"
+_SUM = "write tasks.parts.run(function, ...) for a sum over all rows"
+
+
+class _AbsentAttribute:
+    """An attribute or a method that needs rows, which are not here: DataError says what to write instead."""
+
+    def __init__(self, write_instead: str = _SOME, arguments: str = ""):
+        self.write_instead, self.arguments = write_instead, arguments
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, tasks: DistributedTasks | None, owner: type) -> Any:
+        if tasks is None:
+            return self
+        raise tasks._elsewhere(self.name + self.arguments, self.write_instead)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -203,17 +159,16 @@ class DistributedTasks(Tasks):
         return object.__new__(cls)  # `Tasks` itself is not called
 
     def __init__(
-        self, parts: RowParts, *, task_names: tuple[str, ...], feature_names: tuple[str, ...], facts: TaskFacts | LabelFacts | None = None,
-        keys: tuple | None = None, n_rows: int | None = None, is_weighted=False, is_sparse=False, is_table=False,
+        self, parts: RowParts, *, task_names: tuple[str, ...], feature_names: tuple[str, ...], facts: LabelFacts | None = None,
+        keys: tuple | None = None, is_weighted=False, is_sparse=False, is_table=False,
         scaling: Scaling | None = None,
     ):  # fmt: skip
         """facts : what was found already; None: one pass over the parts finds it. keys: those of the tasks in it, in their order."""
-        found = parts.run(facts_of) if facts is None else facts
-        if not isinstance(found, LabelFacts):
-            n_rows = found.rows
-            found = LabelFacts.of(found, tuple(range(len(task_names))) if keys is None else keys)
+        found: LabelFacts = parts.run(facts_of) if facts is None else facts
+        places = tuple(range(len(task_names)))
+        found = replace(found.on(keys or places), keys=places)
         self.parts = parts
-        self.label_facts: LabelFacts = found
+        self.label_facts = found
         self.counts = found.counts
         self.offsets = np.concatenate([[0], np.cumsum(self.counts)])
         for array in (self.counts, self.offsets):
@@ -224,8 +179,8 @@ class DistributedTasks(Tasks):
             len(feature_names),
         )
         self.n_rows = (
-            n_rows  # of all partitions; with a table of labels, a row may have those of several tasks
-        )
+            found.rows
+        )  # of all partitions; with a table of labels, a row may have those of several tasks
         self.task_names, self.feature_names = task_names, feature_names
         self.is_shared, self.is_sparse, self.is_weighted = False, is_sparse, is_weighted
         self.is_table = is_table  # one X and a column of labels per task, as in Tasks.shared
@@ -249,49 +204,40 @@ class DistributedTasks(Tasks):
 
     # ------------------------------------------------------------------------------ what is where the rows are
 
-    def _elsewhere(self, what: str, write_instead: str) -> NoReturn:
-        raise DataError(
+    def _elsewhere(self, what: str, write_instead: str) -> DataError:
+        return DataError(
             f"the rows of these tasks are in {self.parts.n_parts} parts ({self.parts.where}), so there is no tasks.{what} here",
             write_instead=write_instead,
         )
 
-    @property
-    def targets(self) -> np.ndarray:  # type: ignore[override]
-        self._elsewhere(
-            "targets", "write tasks.label_facts for their range and sums, or tasks.subsample(rows)"
-        )
+    X: Any = _AbsentAttribute()
+    stacked: Any = _AbsentAttribute()
+    inputs: Any = _AbsentAttribute()
+    by_features: Any = _AbsentAttribute()
+    task_of: Any = _AbsentAttribute()
+    targets: Any = _AbsentAttribute(
+        "write tasks.label_facts for their range and sums, or tasks.subsample(rows)"
+    )
+    place: Any = _AbsentAttribute(_SOME, "(flat)")
+    per_task: Any = _AbsentAttribute(_SOME, "(flat)")
+    take_rows: Any = _AbsentAttribute(_SOME, "(rows)")
+    forward: Any = _AbsentAttribute(_SUM, "(W)")
+    adjoint: Any = _AbsentAttribute(_SUM, "(u)")
+    with_targets: Any = _AbsentAttribute("change the labels before Tasks.from_dask", "(flat)")
+    with_kernels: Any = _AbsentAttribute(
+        "map the features before Tasks.from_dask, such as by random features", "()"
+    )
 
     @property
-    def sample_weights(self) -> np.ndarray | None:  # type: ignore[override]
-        return (
-            self._elsewhere("sample_weights", "write tasks.label_facts.weights") if self.is_weighted else None
-        )
-
-    @property
-    def X(self) -> Any:
-        self._elsewhere("X", _SOME)
-
-    @property
-    def stacked(self) -> Any:
-        self._elsewhere("stacked", _SOME)
-
-    @property
-    def inputs(self) -> list:  # type: ignore[override]
-        self._elsewhere("inputs", _SOME)
-
-    @property
-    def by_features(self) -> Any:  # type: ignore[override]
-        self._elsewhere("by_features", _SOME)
-
-    @property
-    def task_of(self) -> np.ndarray:  # type: ignore[override]
-        self._elsewhere("task_of", _SOME)
+    def sample_weights(self) -> None:  # type: ignore[override]
+        if self.is_weighted:
+            raise self._elsewhere("sample_weights", "write tasks.label_facts.weights")
 
     @property
     def column_lengths(self) -> np.ndarray:  # type: ignore[override]
         """(d, m) the Euclidean length of every feature's column in every task's inputs: a pass over the rows."""
         if "column_lengths" not in self.__dict__:
-            self.__dict__["column_lengths"] = np.sqrt(self._of_tasks(self.parts.run(column_squares))).T
+            self.__dict__["column_lengths"] = np.sqrt(self._total(column_squares)).T
         return self.__dict__["column_lengths"]
 
     @property
@@ -304,27 +250,6 @@ class DistributedTasks(Tasks):
         """(m,) the sum of every task's sample weights; its samples where there are none."""
         return self.label_facts.weights if self.is_weighted else self.counts
 
-    def _of_tasks(self, total: TaskSum) -> np.ndarray:
-        return total.of_all(self.n_tasks)
-
-    def place(self, flat: int) -> NoReturn:
-        self._elsewhere("place(flat)", _SOME)
-
-    def per_task(self, flat) -> NoReturn:
-        self._elsewhere("per_task(flat)", _SOME)
-
-    def forward(self, W) -> NoReturn:
-        self._elsewhere("forward(W)", _SUM)
-
-    def adjoint(self, u) -> NoReturn:
-        self._elsewhere("adjoint(u)", _SUM)
-
-    def with_targets(self, flat) -> NoReturn:
-        self._elsewhere("with_targets(flat)", "change the labels before Tasks.from_dask")
-
-    def take_rows(self, rows) -> NoReturn:
-        self._elsewhere("take_rows(rows)", _SOME)
-
     def split(self, test_size=0.25, random_state=None, *, stratify=False, groups=None) -> Any:
         """See `Tasks.split`: within every partition, class by class and task by task in any case; a pass. The rows stay where they are."""
         return distributed_folds.split(self, test_size, random_state, stratify, groups)
@@ -333,32 +258,34 @@ class DistributedTasks(Tasks):
         """See `Tasks.folds`: dealt within every partition; one pass for all folds. Their rows are taken anew at each pass, not kept."""
         return distributed_folds.folds(self, k, stratify, groups, random_state)
 
-    def with_kernels(self, kernels) -> NoReturn:
-        self._elsewhere(
-            "with_kernels()", "map the features before Tasks.from_dask, such as by random features"
-        )
-
     # --------------------------------------------------------------------------------------- sums over the rows
 
     def gram(self, scale=None) -> np.ndarray:
         """(m, d, d) X_i^T X_i: a pass. Read-only, and one matrix for all tasks where every row has all labels."""
         if scale is not None:
-            self._elsewhere("gram(scale)", _SUM)
+            raise self._elsewhere("gram(scale)", _SUM)
         same = self.is_table and not self.n_missing
-        total: TaskSum = self.parts.run(gram_of, same)
         shape = (self.n_tasks, self.n_features, self.n_features)
-        return np.broadcast_to(total.values, shape) if same else self._of_tasks(total)
+        return (
+            np.broadcast_to(self.parts.run(gram_of, True).values, shape)
+            if same
+            else self._total(gram_of, False)
+        )
 
     def cross(self, scale=None) -> np.ndarray:
         """(d, m): column i is X_i^T y_i: a pass."""
         if scale is not None:
-            self._elsewhere("cross(scale)", _SUM)
-        return self._of_tasks(self.parts.run(adjoint_products)).T
+            raise self._elsewhere("cross(scale)", _SUM)
+        return self._total(adjoint_products).T
+
+    def _total(self, function: Callable, *broadcast) -> np.ndarray:
+        """(m, ...) sums that a function tells of the tasks of every part."""
+        return self.parts.run(function, *broadcast).of_all(self.n_tasks)
 
     def largest_curvature(self, scale=None) -> float:
         """max_i ||X_i||_2^2, from `gram`."""
         if scale is not None:
-            self._elsewhere("largest_curvature(scale)", _SUM)
+            raise self._elsewhere("largest_curvature(scale)", _SUM)
         grams = self.gram()
         grams = grams[:1] if not grams.strides[0] else grams
         return max(float(np.linalg.eigvalsh(one)[-1]) for one in grams)
@@ -367,19 +294,9 @@ class DistributedTasks(Tasks):
 
     def _with(self, parts: RowParts, **fields) -> DistributedTasks:
         """These tasks with other parts. Without `facts`, a pass finds them."""
-        kept: dict[str, Any] = {
-            "task_names": self.task_names,
-            "feature_names": self.feature_names,
-            "facts": self.label_facts,
-            "n_rows": self.n_rows,
-        }
-        kinds: dict[str, Any] = {
-            "is_weighted": self.is_weighted,
-            "is_sparse": self.is_sparse,
-            "is_table": self.is_table,
-            "scaling": self.scaling,
-        }
-        return type(self)(parts, **(kept | kinds | fields))
+        kept = "task_names", "feature_names", "is_weighted", "is_sparse", "is_table", "scaling"
+        known: dict[str, Any] = {name: getattr(self, name) for name in kept} | {"facts": self.label_facts}
+        return type(self)(parts, **(known | fields))
 
     def standardize(self, center: bool = True, scale: bool = True) -> DistributedTasks:
         """See `Tasks.standardize`: a pass finds the statistics, and every part is scaled where it is."""
@@ -397,7 +314,7 @@ class DistributedTasks(Tasks):
         index = chosen(tasks, self.task_names, "select", "task")
         fields: dict = {"facts": self.label_facts.chosen(index)}
         if self.is_table:  # rows of partitions that have none of them no longer count
-            fields = {"facts": None, "n_rows": None}
+            fields = {"facts": None}
         names = tuple(self.task_names[i] for i in index)
         return self._with(self.parts.mapped(with_tasks, index), task_names=names, **fields)
 
@@ -430,7 +347,7 @@ class DistributedTasks(Tasks):
 
     @property
     def n_missing(self) -> int:
-        return self.n_tasks * (self.n_rows or 0) - self.n_samples if self.is_table else 0
+        return self.n_tasks * self.n_rows - self.n_samples if self.is_table else 0
 
     def require_labels(self, kind: str, typed: str) -> None:
         """See `Tasks.require_labels`. The error names partition, row and task."""
@@ -451,7 +368,8 @@ class DistributedTasks(Tasks):
         return apply(solution, self, measure, method)
 
     def apply_solving(self, function: Callable, form: Any, warm_start: Any, how: dict[str, Any]) -> Any:
-        """See `Tasks.apply_solving`: with a forecast, a checkpoint, and on few rows where squares allow it."""
+        """Return the outcome of a solve, which function(form, warm_start, how) makes of a form as it is: with a forecast, a checkpoint, and on few
+        rows where squares allow it. how: the other arguments of `solve`."""
         from mtldsl.distributed.distributed_run import solve_distributed
 
         return solve_distributed(function, form, warm_start, how)
@@ -463,7 +381,7 @@ class DistributedTasks(Tasks):
         return PartsCheck(form, term, point)
 
     def presolved(self, form: Any) -> Any:
-        """See `Tasks.presolved`: the form of a few rows, where squares allow it."""
+        """Return the form of a few rows that takes the place of this one in every solve, where squares allow it; None: the form itself."""
         from mtldsl.distributed.distributed_run import on_few_rows
 
         return on_few_rows(form)
@@ -489,7 +407,7 @@ class DistributedTasks(Tasks):
     def sample_for_check(self, rows: int, random_state) -> tuple[Tasks, Tasks]:
         """See `Tasks.sample_for_check`: drawn where the rows are, and cut into parts here."""
         some = self.subsample(rows, random_state)
-        return some, self.cut(some, SETTINGS.drawn_parts)
+        return some, self.cut(some, 4)
 
     def storage_facts(self) -> dict[str, Any]:
         """See `Tasks.storage_facts`."""
@@ -512,11 +430,27 @@ class DistributedTasks(Tasks):
 
     def fingerprint(self) -> str:
         """SHA-256 of the fingerprints of the parts: a pass. Other partitions of the same rows have another."""
-        return fingerprints(self)
+        found = self.parts.run(fingerprint_of)
+        return hashlib.sha256(
+            "\n".join(f"{k} {one}" for k, one in sorted(found.items())).encode()
+        ).hexdigest()
 
     def describe(self) -> dict:
         """Sizes and kinds as plain values, for reports and saved files."""
-        return describe(self)
+        return {
+            "tasks": self.n_tasks,
+            "features": self.n_features,
+            "samples": self.n_samples,
+            "rows_per_task": [int(self.counts.min()), int(self.counts.max())],
+            "missing": self.n_missing,
+            "inputs": "distributed",
+            "parts": self.parts.n_parts,
+            "where": self.parts.where,
+            "sparse": self.is_sparse,
+            "weighted": self.is_weighted,
+            "standardized": self.scaling is not None,
+            "kernels": [],
+        }
 
     @property
     def has_signs(self) -> bool:
@@ -529,22 +463,12 @@ class DistributedTasks(Tasks):
         return facts.total, facts.deviations, facts.minimum, facts.maximum
 
     def __repr__(self) -> str:
-        return one_line(self)
+        sparse = "sparse " if self.is_sparse else ""
+        missing = f" ({self.n_missing} missing)" if self.n_missing else ""
+        sizes = f"{several(self.n_tasks, 'task')}, {several(self.n_features, 'feature')}"
+        where = f"{sparse}rows in {several(self.parts.n_parts, 'part')} ({self.parts.where})"
+        return f"<Tasks: {sizes}, {where}, {count_labels(self)} labelled rows{missing}>"
 
     def __sizeof__(self) -> int:
         """Bytes that Dask moves with these tasks: no rows."""
         return 64
-
-
-@dataclass(frozen=True)
-class CrossCheckPartSettings:
-    """Size of a cross-check: rows drawn for it are cut into `drawn_parts`."""
-
-    drawn_parts: int = 4
-
-
-SETTINGS = CrossCheckPartSettings()
-
-
-_SOME = "write tasks.subsample(rows) to have some of them here"
-_SUM = "write tasks.parts.run(function, ...) for a sum over all rows"

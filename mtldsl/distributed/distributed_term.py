@@ -23,13 +23,7 @@ from mtldsl.normal_form.terms.row_statistics import factors_of, moments_here
 if TYPE_CHECKING:
     from mtldsl.distributed.partitions import PartitionTasks, RowParts
 
-__all__ = [
-    "DistributedDual",
-    "DistributedTerm",
-    "LazyScores",
-    "seen_of",
-    "term_of",
-]
+__all__ = ["DistributedDual", "DistributedTerm", "LazyScores", "seen_of", "term_of"]
 
 
 @dataclass(frozen=True)
@@ -71,6 +65,11 @@ class DistributedDual:
 
     seen: Mapping[str, np.ndarray]
     share: np.ndarray
+
+    @classmethod
+    def of(cls, seen: Mapping[str, np.ndarray]) -> DistributedDual:
+        """Multipliers as a pass has seen them."""
+        return cls(seen, np.ones_like(seen["sums"]))
 
     def __rmul__(self, t: float) -> DistributedDual:
         if not 0.0 <= t <= 1.0:
@@ -130,9 +129,9 @@ class DistributedTerm(LossTerm):
         return last[0]
 
     def look(self, V: np.ndarray, b: np.ndarray) -> Mapping[str, np.ndarray]:
-        """`LazyScores.seen` (`_look`)."""
+        """`LazyScores.seen` (`seen_of`)."""
         at = V, b, bool(self.intercepts)
-        return self.tasks.parts.run(_look, self.tasks.n_tasks, self.atom, self.coefficients, *at)
+        return self.tasks.parts.run(seen_of, self.tasks.n_tasks, self.atom, self.coefficients, *at)
 
     def constant_statistics(self) -> LossTerm | None:
         """Return a loss of two rows a task, or one; None where sums of labels do not tell the best constants."""
@@ -206,7 +205,7 @@ class DistributedTerm(LossTerm):
         """(the value of the rows in some of the parts, made as solvers make it; how far rounding may have moved it)."""
         z, sent = self.predictions(x), (self.tasks.n_tasks, self.atom, self.coefficients)
         if not self._is_of_norms:
-            seen = parts.run(_look, *sent, z.V, z.b, False)
+            seen = parts.run(seen_of, *sent, z.V, z.b, False)
             return 0.0 if seen is None else float(seen["value"].sum()), 0.0
         found = parts.run(_squares_of, z.V, z.b, bool(self.intercepts))
         if found is None:  # parts without a labelled row
@@ -216,7 +215,7 @@ class DistributedTerm(LossTerm):
         return here, max(high - here, here - self.of_squares(squares - off))
 
     def gradient(self, z: LazyScores) -> DistributedDual:  # type: ignore[override]
-        return DistributedDual(z.seen, np.ones_like(z.seen["sums"]))
+        return DistributedDual.of(z.seen)
 
     def dual_project(self, u: DistributedDual) -> DistributedDual:  # type: ignore[override]
         return u
@@ -287,12 +286,12 @@ def term_of(part: PartitionTasks, atom, coefficients) -> LossTerm:
 
 
 def seen_of(
-    part: PartitionTasks, n_tasks: int, atom, coefficients, V, b, u, by_sign: bool
+    part: PartitionTasks, n_tasks: int, atom, coefficients, V, b, by_sign: bool, u=None
 ) -> dict[str, np.ndarray]:
-    """`DistributedDual.seen` of multipliers u, and `value` (m,) at weights V and intercepts b, over one part's rows."""
-    sums = DualStatistics(part, n_tasks, atom, coefficients, by_sign)
-    for slab in sums.rows.slabs(part.columns(V), b[part.which]):
-        sums.add(slab, slab.take(u))
+    """`DistributedDual.seen` of multipliers u, None the gradient, and `value` (m,) at weights V and intercepts b, over one part's rows."""
+    sums = DualStatistics(part, n_tasks, atom, coefficients, V, b, by_sign)
+    for slab in sums.slabs():
+        sums.add(slab, atom.gradient(slab.z, slab.y, slab.s) if u is None else u[slab.flat])
     return sums.seen()
 
 
@@ -301,13 +300,3 @@ def _squares_of(part: PartitionTasks, V, b, centred: bool) -> TaskSum:
     factors, V = moments_here(part.tasks).factors(), part.columns(V)
     squares = factors.residual_squares(V, b[part.which])
     return TaskSum(part.which, np.stack([squares, factors.rounding(V, squares, centred)], axis=1))
-
-
-def _look(
-    part: PartitionTasks, n_tasks: int, atom, coefficients, V, b, by_sign: bool
-) -> dict[str, np.ndarray]:
-    """Return what `LazyScores.seen` is the sum of: with the gradient as multipliers."""
-    sums = DualStatistics(part, n_tasks, atom, coefficients, by_sign)
-    for slab in sums.rows.slabs(part.columns(V), b[part.which]):
-        sums.add(slab, atom.gradient(slab.z, slab.y, slab.s))
-    return sums.seen()

@@ -11,11 +11,7 @@ from typing import Any
 from mtldsl.utils import progress
 from mtldsl.utils.progress import Listener
 
-__all__ = [
-    "Forecast",
-    "ForecastSettings",
-    "in_words",
-]
+__all__ = ["Forecast"]
 
 log = logging.getLogger("mtldsl")
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -14,7 +15,7 @@ from scipy import sparse
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError
 from mtldsl.utils.arrays import digest
-from mtldsl.utils.files import atomic_file, read_archive, reading
+from mtldsl.utils.files import atomic_file, read_archive
 from mtldsl.utils.memory import keep_freed_memory
 from mtldsl.utils.parallel import one_blas_thread
 from mtldsl.utils.progress import time_pass
@@ -28,10 +29,8 @@ __all__ = [
     "add",
     "align_arrays",
     "evaluate_part",
-    "given_back",
-    "group_pieces",
+    "evaluate_tasks",
     "groups",
-    "join_tasks",
     "piece",
     "put_together",
     "read_state",
@@ -165,12 +164,22 @@ class TaskColumns:
     def nbytes(self) -> int:
         return sum(array.nbytes for array in self.arrays)
 
+    @property
+    def task_of(self) -> np.ndarray:
+        """(offsets[-1],) the task of every entry."""
+        return np.repeat(self.which, np.diff(self.offsets))
+
+    def each(self) -> Iterator[tuple[int, list[np.ndarray]]]:
+        """(position of the task, its part of the arrays) of every task."""
+        for i, first, last in zip(self.which.tolist(), self.offsets[:-1], self.offsets[1:], strict=True):
+            yield i, [array[first:last] for array in self.arrays]
+
     def __sizeof__(self) -> int:  # what Dask goes by
         return size_of((self.which, self.offsets)) + self.nbytes
 
 
-#: function(columns of whole tasks, state, *broadcast) -> (new state, arrays of the same length, summand of what is told of each task)
-ByTask = Callable[..., tuple[Any, tuple[np.ndarray, ...], Any]]
+#: function(columns of whole tasks, *broadcast) -> (arrays of the same length, summand of what is told of each task)
+ByTask = Callable[..., tuple[tuple[np.ndarray, ...], Any]]
 
 
 def groups(n_tasks: int, most: int) -> list[tuple[int, int]]:
@@ -187,80 +196,33 @@ def piece(columns: TaskColumns | None, first: int, last: int) -> TaskColumns | N
     """Those of tasks first <= i < last; None where there are none."""
     if columns is None:
         return None
-    own = np.flatnonzero((columns.which >= first) & (columns.which < last))
-    return _chosen(columns, own) if own.size else None
-
-
-def _chosen(columns: TaskColumns, own: np.ndarray) -> TaskColumns:
-    lengths = np.diff(columns.offsets)[own]
-    if own[-1] - own[0] + 1 == own.size:
-        rows = slice(columns.offsets[own[0]], columns.offsets[own[-1] + 1])
-    else:
-        rows = np.concatenate([np.arange(*columns.offsets[k : k + 2]) for k in own])
-    arrays = tuple(array[rows] for array in columns.arrays)
-    return TaskColumns(columns.which[own], np.concatenate([[0], np.cumsum(lengths)]), arrays)
-
-
-def _counts(pieces: Sequence[TaskColumns | None]) -> tuple[np.ndarray, np.ndarray]:
-    """(positions of all tasks, (parts, k) how long each is in each)."""
-    which = np.unique(np.concatenate([one.which for one in pieces if one is not None]))
-    counts = np.zeros((len(pieces), len(which)), int)
-    for k, one in enumerate(pieces):
-        if one is not None:
-            counts[k, np.searchsorted(which, one.which)] = np.diff(one.offsets)
-    return which, counts
-
-
-def join_tasks(pieces: Sequence[TaskColumns | None]) -> TaskColumns | None:
-    """Whole tasks, of each what parts have of it, in their order."""
-    if all(one is None for one in pieces):
+    own, lengths = (columns.which >= first) & (columns.which < last), np.diff(columns.offsets)
+    if not own.any():
         return None
-    which, counts = _counts(pieces)
-    offsets = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
-    kinds = next(one for one in pieces if one is not None).arrays
-    arrays = tuple(np.empty(offsets[-1], kind.dtype) for kind in kinds)
-    at = offsets[:-1].copy()
-    for one in pieces:
-        if one is None:
-            continue
-        for k, i in enumerate(np.searchsorted(which, one.which)):
-            n = one.offsets[k + 1] - one.offsets[k]
-            for to, array in zip(arrays, one.arrays, strict=True):
-                to[at[i] : at[i] + n] = array[one.offsets[k] : one.offsets[k + 1]]
-            at[i] += n
-    return TaskColumns(which, offsets, arrays)
+    rows = np.repeat(own, lengths)
+    arrays = tuple(array[rows] for array in columns.arrays)
+    return TaskColumns(columns.which[own], np.concatenate([[0], np.cumsum(lengths[own])]), arrays)
 
 
-def given_back(
-    arrays: Sequence[np.ndarray], pieces: Sequence[TaskColumns | None]
-) -> list[TaskColumns | None]:
-    """Arrays of whole tasks, as `join_tasks` has them, cut into those of the parts."""
-    if all(one is None for one in pieces):
-        return [None] * len(pieces)
-    which, counts = _counts(pieces)
-    at = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])[:-1]
-    back: list[TaskColumns | None] = []
-    for one, own in zip(pieces, counts, strict=True):
-        if one is None:
-            back.append(None)
-            continue
-        chosen = np.searchsorted(which, one.which)
-        cut = tuple(np.concatenate([array[at[i] : at[i] + own[i]] for i in chosen]) for array in arrays)
-        back.append(TaskColumns(one.which, one.offsets, cut))
-        at = at + own
-    return back
-
-
-def group_pieces(
-    function: ByTask, state, broadcast: tuple, *pieces: TaskColumns | None
-) -> tuple[Any, list, Any, int]:
-    """(state, the pieces brought back, what is told of the tasks, bytes moved) of one group of tasks."""
-    columns = join_tasks(pieces)
-    if columns is None:
-        return state, [None] * len(pieces), None, 0
+def evaluate_tasks(
+    function: ByTask, broadcast: tuple, *pieces: TaskColumns | None
+) -> tuple[list[TaskColumns | None], Any, int]:
+    """(the pieces brought back, what is told of the tasks, bytes moved) of one group of tasks, each put together of what the parts have of
+    it, in their order."""
+    there = [one for one in pieces if one is not None]
+    if not there:
+        return [None] * len(pieces), None, 0
+    task = np.concatenate([one.task_of for one in there])
+    order = np.argsort(task, kind="stable")
+    which, counts = np.unique(task, return_counts=True)
+    arrays = tuple(np.concatenate(kind)[order] for kind in zip(*(one.arrays for one in there), strict=True))
+    columns = TaskColumns(which, np.concatenate([[0], np.cumsum(counts)]), arrays)
     with one_blas_thread():
-        state, arrays, told = function(columns, state, *broadcast)
-    return state, given_back(arrays, pieces), told, columns.nbytes + size_of(tuple(arrays))
+        arrays, told = function(columns, *broadcast)
+    ends = np.cumsum([one.offsets[-1] for one in there])[:-1]
+    cuts = iter(zip(*(np.split(_placed(array, order), ends) for array in arrays), strict=True))
+    back = [one if one is None else TaskColumns(one.which, one.offsets, next(cuts, ())) for one in pieces]
+    return back, told, columns.nbytes + size_of(arrays)
 
 
 def put_together(like: TaskColumns | None, backs: Sequence[TaskColumns | None]) -> TaskColumns | None:
@@ -268,18 +230,23 @@ def put_together(like: TaskColumns | None, backs: Sequence[TaskColumns | None]) 
     found = [one for one in backs if one is not None]
     if like is None or not found:
         return None
-    arrays = tuple(np.empty(like.offsets[-1], kind.dtype) for kind in found[0].arrays)
-    place = {int(i): k for k, i in enumerate(like.which)}
-    for one in found:
-        for k, i in enumerate(one.which.tolist()):
-            at = slice(*like.offsets[place[i] : place[i] + 2])
-            for to, array in zip(arrays, one.arrays, strict=True):
-                to[at] = array[one.offsets[k] : one.offsets[k + 1]]
-    return TaskColumns(like.which, like.offsets, arrays)
+    order = np.argsort(np.concatenate([one.task_of for one in found]), kind="stable")
+    places = np.argsort(like.task_of, kind="stable")
+    kinds = zip(*(one.arrays for one in found), strict=True)
+    return TaskColumns(
+        like.which, like.offsets, tuple(_placed(np.concatenate(kind)[order], places) for kind in kinds)
+    )
+
+
+def _placed(array: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Entries at these places: what `array[places]` undoes."""
+    found = np.empty_like(array)
+    found[places] = array
+    return found
 
 
 # --------------------------------------------------------------------------------------------------------------
-# What a run keeps beside the rows of a part, as a file: plain numbers, read without unpickling anything.
+# What a run keeps beside the rows of a part, as a file: an array, read without unpickling anything.
 
 _WHAT = "a state of the rows"
 
@@ -289,57 +256,28 @@ def state_path(folder: str, mark: str, part: int) -> Path:
     return Path(folder) / f"rows-{mark}-{part}.npz"
 
 
-def write_state(path: Path, state) -> None:
-    """Numbers, arrays, None, and tuples, lists and dicts of these, whole or not at all. DataError where the file cannot be written, TypeError for
-    other states.
+def write_state(path: Path, state: np.ndarray | None) -> None:
+    """An array of numbers, or None, whole or not at all. DataError where the file cannot be written, TypeError for other states.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "one.npz"
-    >>> write_state(path, {"u": np.arange(3.0), "step": (2, None)})
+    >>> write_state(path, np.arange(3.0))
     >>> read_state(path)
-    {'u': array([0., 1., 2.]), 'step': (2, None)}
+    array([0., 1., 2.])
     """
-    arrays: dict[str, Any] = {}
-    shape = json.dumps(_shape(state, arrays))
+    if state is not None and not (isinstance(state, np.ndarray) and state.dtype.kind in "fiub"):
+        raise TypeError(f"a {type(state).__name__} beside the rows cannot be written as numbers")
+    arrays: dict[str, Any] = {} if state is None else {"state": state}
     with atomic_file(path) as file:
-        np.savez(file, shape=np.array(shape), **arrays)
+        np.savez(file, **arrays)
 
 
-def read_state(path: Path) -> Any:
+def read_state(path: Path) -> np.ndarray | None:
     """Return what `write_state` wrote, bit by bit. DataError for other files."""
     arrays = read_archive(path, _WHAT, role="own")
-    with reading(path, _WHAT):
-        return _filled(json.loads(str(arrays.pop("shape"))), arrays)
-
-
-def _shape(state, arrays: dict[str, Any]) -> Any:
-    """The state as plain text, with arrays by their names in the archive."""
-    if isinstance(state, np.ndarray) and state.dtype.kind in "fiub":
-        name = f"array_{len(arrays)}"
-        arrays[name] = state
-        return {"array": name}
-    if isinstance(state, np.generic):
-        state = state.item()
-    if state is None or isinstance(state, bool | int | float | str):
-        return {"plain": state}
-    if isinstance(state, dict) and all(isinstance(key, str) for key in state):
-        return {"dict": [[key, _shape(one, arrays)] for key, one in state.items()]}
-    if type(state) in (tuple, list):
-        return {type(state).__name__: [_shape(one, arrays) for one in state]}
-    raise TypeError(f"a {type(state).__name__} beside the rows cannot be written as numbers")
-
-
-def _filled(shape: dict, arrays: dict[str, np.ndarray]) -> Any:
-    ((kind, value),) = shape.items()
-    if kind == "array":
-        return arrays[value]
-    if kind == "plain":
-        return value
-    if kind == "dict":
-        return {key: _filled(one, arrays) for key, one in value}
-    if kind in ("tuple", "list"):
-        return {"tuple": tuple, "list": list}[kind](_filled(one, arrays) for one in value)
-    raise DataError(f"{kind!r} is not what a state is made of")
+    if arrays.keys() - {"state"}:
+        raise DataError(f"{path} is not {_WHAT}")
+    return arrays.get("state")
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -367,11 +305,8 @@ class PartitionTasks:
 
     def columns(self, W) -> np.ndarray:
         """(d, k) those columns of W (d, m) that belong to its tasks."""
-        return W if self.has_all(W.shape[1]) else W[:, self.which]
-
-    def has_all(self, n_tasks: int) -> bool:
-        """Tell whether its tasks are all there are, in their order."""
-        return self.which.size == n_tasks and bool((self.which == np.arange(n_tasks)).all())
+        whole = self.which.size == W.shape[1] and bool((np.diff(self.which) == 1).all())
+        return W if whole else W[:, self.which]
 
     def __sizeof__(self) -> int:  # what Dask goes by where it keeps, moves and spills
         X: Any = self.tasks.X if self.tasks.is_shared else self.tasks.stacked
@@ -389,20 +324,23 @@ def _rebuilt(kind, fields: dict, which, index, first_row) -> PartitionTasks:
     return PartitionTasks(kind(**align_arrays(fields)), align_arrays(which), index, first_row)
 
 
-class RowParts(Protocol):
-    """Parts, wherever they are, as those see them who ask for sums over all rows."""
+class RowParts(ABC):
+    """Parts, wherever they are, as those see them who ask for sums over all rows.
 
+    names       : of the partitions, for messages;  where : "dask", "this process"
+    mark        : the same for the same numbers in the same partitions, in any process; known without a pass on Dask
+    passes      : runs over the data so far;  bytes_moved : by these runs: what was sent to every worker, and a sum from each
+    """
+
+    where: ClassVar[str]
     n_parts: int
-    names: tuple[str, ...]  # of the partitions, for messages
-    where: str  # "dask", "this process"
-    passes: int  # runs over the data so far
-    bytes_moved: int  # by these runs: what was sent to every worker, and a sum from each
+    names: tuple[str, ...]
+    mark: str
+    n_workers: int
+    passes = 0
+    bytes_moved = 0
 
-    @property
-    def mark(self) -> str:
-        """The same for the same numbers in the same partitions, in any process. Known without a pass on Dask."""
-        ...
-
+    @abstractmethod
     def run(self, function: Callable, *broadcast, state=None, stateful: bool = False) -> Any:
         """The sum over parts of function(part, *broadcast), by pairs of neighbours (`tree_sum`).
 
@@ -412,44 +350,39 @@ class RowParts(Protocol):
                    and stays beside them.
         A partition without any labelled row is left out.
         """
-        ...
 
+    @abstractmethod
     def exchanged(
-        self, columns: Sequence, n_tasks: int, function: ByTask, *broadcast, state=None
-    ) -> tuple[Any, Sequence, Any]:
-        """(new state, columns brought back to the parts, what is told): function(columns of whole tasks, its state, *broadcast).
+        self, columns: Sequence, n_tasks: int, function: ByTask, *broadcast
+    ) -> tuple[Sequence, Any]:
+        """(columns brought back to the parts, what is told): function(columns of whole tasks, *broadcast).
 
         columns : the `TaskColumns` of every part (None: of none of the tasks), as a stateful run returned them
-        state   : what an earlier exchange returned, which stays where tasks are put together; None at first
         What is told must be apart for every task, such as a `TaskSum`: it is put together in the order of the tasks.
         """
-        ...
 
-    @property
-    def n_workers(self) -> int: ...
-
+    @abstractmethod
     def unseen_by(self, folder: str) -> str | None:
         """None where whoever holds the rows writes into a folder what is found there from here, else a sentence that says what is wrong."""
-        ...
 
+    @abstractmethod
     def write_states(self, states, folder: str, mark: str) -> Any:
         """The states of a run, written into a folder by whoever holds them, and read from there from now on. DataError where that fails."""
-        ...
 
+    @abstractmethod
     def read_states(self, folder: str, mark: str) -> Any:
         """Return what was written there under this mark, maybe by another process."""
-        ...
 
+    @abstractmethod
     def mapped(self, step: Callable, *broadcast) -> RowParts:
         """Other parts: step(part, *broadcast) is a PartitionTasks, or None where nothing is left of it."""
-        ...
 
+    @abstractmethod
     def some(self, which: Sequence[int]) -> RowParts:
         """Some of the parts, as they are; what runs over them is counted there."""
-        ...
 
 
-class LocalParts:
+class LocalParts(RowParts):
     """Parts in this process."""
 
     where = "this process"
@@ -459,12 +392,9 @@ class LocalParts:
         self.parts = list(parts)
         self.n_parts = len(self.parts)
         self.names = tuple(names or (f"partition {k}" for k in range(self.n_parts)))
-        self.passes = self.bytes_moved = 0
-        self._mark: str | None = None
 
     @time_pass()
     def run(self, function: Callable, *broadcast, state=None, stateful: bool = False) -> Any:
-        """See `RowParts.run`."""
         held = stateful or state is not None
         states = [None] * self.n_parts if state is None else state
         results = [
@@ -476,43 +406,34 @@ class LocalParts:
         self.bytes_moved += size_of(broadcast) + size_of(total)
         return ([own for own, _ in results], total) if stateful else total
 
-    @property
-    def mark(self) -> str:
-        """See `RowParts.mark`."""
-        if self._mark is None:
-            self._mark = digest([part and (part.tasks.fingerprint(), part.which) for part in self.parts])
-        return self._mark
+    @cached_property
+    def mark(self) -> str:  # type: ignore[override]
+        return digest([part and (part.tasks.fingerprint(), part.which) for part in self.parts])
 
     def unseen_by(self, folder: str) -> None:
-        """See `RowParts.unseen_by`."""
+        return None
 
     def write_states(self, states, folder: str, mark: str) -> list:
-        """See `RowParts.write_states`."""
         for k, state in enumerate(states):
             write_state(state_path(folder, mark, k), state)
         return states
 
     def read_states(self, folder: str, mark: str) -> list:
-        """See `RowParts.read_states`."""
         return [read_state(state_path(folder, mark, k)) for k in range(self.n_parts)]
 
     def exchanged(
-        self, columns: Sequence, n_tasks: int, function: ByTask, *broadcast, state=None
-    ) -> tuple[Any, Sequence, Any]:
-        """See `RowParts.exchanged`."""
-        pieces: Sequence[TaskColumns | None] = columns
-        state, back, told, moved = group_pieces(function, state, broadcast, *pieces)
+        self, columns: Sequence, n_tasks: int, function: ByTask, *broadcast
+    ) -> tuple[Sequence, Any]:
+        back, told, moved = evaluate_tasks(function, broadcast, *columns)
         self.bytes_moved += size_of(broadcast) + size_of(told) + moved
-        return state, back, told
+        return back, told
 
     def mapped(self, step: Callable, *broadcast) -> LocalParts:
-        """See `RowParts.mapped`."""
         return LocalParts(
             [None if part is None else step(part, *broadcast) for part in self.parts], self.names
         )
 
     def some(self, which: Sequence[int]) -> LocalParts:
-        """See `RowParts.some`."""
         return LocalParts([self.parts[k] for k in which], [self.names[k] for k in which])
 
 

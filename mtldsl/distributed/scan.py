@@ -28,19 +28,7 @@ from mtldsl.errors import DataError
 from mtldsl.utils.files import note_folder, note_input
 from mtldsl.utils.validation import as_flag, as_list, as_whole, quoted
 
-__all__ = [
-    "FORMATS",
-    "PartitionSource",
-    "files_of",
-    "format_of",
-    "from_parts",
-    "libsvm_rows",
-    "npz_rows",
-    "parquet_pieces",
-    "parquet_rows",
-    "scan",
-    "stem",
-]
+__all__ = ["FORMATS", "from_parts", "scan"]
 
 
 # --------------------------------------------------------------------------------------------------------------

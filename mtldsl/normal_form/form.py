@@ -77,7 +77,7 @@ class NormalForm:
     @property
     def in_memory(self) -> bool:
         """Tell whether this process holds the rows of all losses."""
-        return all(loss.tasks.in_memory for loss in self.losses)
+        return not self.elsewhere
 
     @cached_property
     def elsewhere(self) -> tuple[LossTerm, ...]:

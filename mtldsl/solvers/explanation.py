@@ -37,14 +37,18 @@ class Explanation(Displayable):
     rows: str = ""
 
     @property
+    def _accepting(self) -> list[RouteVerdict]:
+        return [answer for answer in self.answers if answer.refusal is None]
+
+    @property
     def chosen(self) -> str | None:
         """The solver that solver="auto" starts with."""
-        return next((answer.name for answer in self.answers if answer.refusal is None), None)
+        return next((answer.name for answer in self._accepting), None)
 
     @property
     def why(self) -> str | None:
         """Why solver="auto" starts with it; None where no solver takes the model."""
-        accepting = [answer for answer in self.answers if answer.refusal is None]
+        accepting = self._accepting
         if len(accepting) < 2:
             return "the only one that takes this model" if accepting else None
         pattern = f": {accepting[0].pattern}" if accepting[0].pattern else ""
@@ -53,18 +57,21 @@ class Explanation(Displayable):
     @property
     def method(self) -> str | None:
         """The method that this solver begins with; None where it has but one."""
-        return next((answer.method for answer in self.answers if answer.refusal is None), None)
+        return next((answer.method for answer in self._accepting), None)
 
     def verdicts(self) -> list[tuple[str, str, str]]:
         """(solver, "chosen" | "possible" | "refused", reason)."""
-        rows = []
-        for answer in self.answers:
-            if answer.refusal is not None:
-                rows.append((answer.name, "refused", answer.refusal))
-                continue
-            verdict = "chosen" if answer.name == self.chosen else "possible"
-            rows.append((answer.name, verdict, answer.summary))
-        return rows
+        said = {
+            name: "chosen" if name == self.chosen else "possible"
+            for name in (one.name for one in self._accepting)
+        }
+        return [(one.name, said.get(one.name, "refused"), one.refusal or one.summary) for one in self.answers]
+
+    def _rows(self) -> list[tuple[str, str, str]]:
+        """The verdicts in the order in which they are shown, without the solvers that are for other models."""
+        folded = {answer.name for answer in self.answers if answer.solves_only}
+        rows = [row for row in self.verdicts() if row[0] not in folded]
+        return sorted(rows, key=lambda row: VERDICTS.index(row[1]))
 
     def others(self) -> str:
         """One sentence on the solvers that are for models of another kind; "" without any."""
@@ -72,33 +79,29 @@ class Explanation(Displayable):
 
     def __str__(self) -> str:
         columns = shutil.get_terminal_size((_COLUMNS, 24)).columns
-        folded = {answer.name for answer in self.answers if answer.solves_only}
-        rows = [row for row in self.verdicts() if row[0] not in folded]
+        rows, others = self._rows(), self.others()
         width = max((len(name) for name, _, _ in rows), default=0)
         lines = [_wrapped(line, columns, 12) for line in self.model.split("\n")] + [""]
-        for name, verdict, reason in sorted(rows, key=lambda row: VERDICTS.index(row[1])):
+        for name, verdict, reason in rows:
             if verdict == "chosen":
                 reason += f"; {self.why}" + (f". It begins with {self.method}" if self.method else "")
             lines.append(_wrapped(f"{verdict:<8}  {name:<{width}}  {reason}", columns, width + 12))
         if self.rows:
             lines.append(_wrapped(f"Rows: {self.rows}", columns, 6))
-        if folded:
-            lines.append(_wrapped(_OTHERS + self.others(), columns, len(_OTHERS)))
+        if others:
+            lines.append(_wrapped(_OTHERS + others, columns, len(_OTHERS)))
         return "\n".join(lines)
 
     __repr__ = __str__
 
     def _panel(self) -> Panel:
-        folded = {answer.name for answer in self.answers if answer.solves_only}
-        rows = [row for row in self.verdicts() if row[0] not in folded]
-        rows.sort(key=lambda row: VERDICTS.index(row[1]))
         notes = [f"Rows: {self.rows}"] if self.rows else []
-        others = [Panel("Solvers of other models", notes=[self.others()])] if folded else []
+        others = [Panel("Solvers of other models", notes=[self.others()])] if self.others() else []
         begins = f"; begins with {self.method}" if self.method else ""
         lead = f"{self.why}{begins}" if self.chosen else "no solver takes this model"
         return Panel(
             "Solvers", self.chosen or "none", GOOD if self.chosen else WRONG, lead,
-            tables=[Table(("solver", "verdict", "what it is for, or why not"), rows)], notes=notes, folded=others,
+            tables=[Table(("solver", "verdict", "what it is for, or why not"), self._rows())], notes=notes, folded=others,
         )  # fmt: skip
 
 

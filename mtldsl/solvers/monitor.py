@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,12 +26,7 @@ from mtldsl.solvers.solver import Point, Solver
 from mtldsl.utils import compilation, interrupts
 from mtldsl.utils.progress import Listener, line_of
 
-__all__ = [
-    "Incumbent",
-    "IncumbentTracker",
-    "Monitor",
-    "guesses",
-]
+__all__ = ["Incumbent", "IncumbentTracker", "Monitor"]
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -89,10 +85,7 @@ class Incumbent:
 
     def copied(self) -> Incumbent:
         """With blocks of its own: a solver may go on writing into those that it has shown."""
-        blocks = {name: array.copy() for name, array in self.blocks.items()}
-        return Incumbent(
-            blocks, self.objective, self.violation, self.structures, self.stationarity, self.duals, self.is_guess, self.rounding
-        )  # fmt: skip
+        return replace(self, blocks={name: array.copy() for name, array in self.blocks.items()})
 
     def is_stationary(self, tol: float) -> bool:
         return self.stationarity is not None and max(self.stationarity.residual, self.violation) <= tol
@@ -133,16 +126,17 @@ class IncumbentTracker:
         if not (feasible and was_feasible):
             return feasible or (not was_feasible and one.violation < incumbent.violation)
         if not self.convex:
-            proven = one.is_stationary(self.tol), incumbent.is_stationary(self.tol)
-            if proven[0] != proven[1]:  # a method that does not descend may have been lower on its way
-                return proven[0]
-            if one.stationarity is not None:  # of equal objectives, the more stationary point
-                rounding = SETTINGS.rounding_share * one.stationarity.size
-                if abs(one.objective - incumbent.objective) <= rounding:
-                    return (
-                        incumbent.stationarity is None
-                        or one.stationarity.residual < incumbent.stationarity.residual
-                    )
+            proven, was_proven = one.is_stationary(self.tol), incumbent.is_stationary(self.tol)
+            if proven != was_proven:  # a method that does not descend may have been lower on its way
+                return proven
+            new, old = one.stationarity, incumbent.stationarity
+            if (
+                new is not None
+                and abs(one.objective - incumbent.objective) <= SETTINGS.rounding_share * new.size
+            ):
+                return (
+                    old is None or new.residual < old.residual
+                )  # of equal objectives, the more stationary point
             return one.objective < incumbent.objective
         if incumbent.is_guess and one.objective == incumbent.objective:
             return not one.is_guess  # with its multipliers
@@ -153,14 +147,10 @@ class IncumbentTracker:
     @property
     def lower(self) -> Incumbent | None:
         """A point that lies below the kept one by more than tol, of which less is proven; None where there is none."""
-        incumbent, size = (
-            self.incumbent,
-            self.incumbent.stationarity.size if self.incumbent.stationarity is not None else 0.0,
-        )
-        lies_below = self.lowest.objective < incumbent.objective - self.tol * max(
-            size, abs(incumbent.objective)
-        )
-        return self.lowest if lies_below and incumbent.violation <= self.tol else None
+        incumbent = self.incumbent
+        size = 0.0 if incumbent.stationarity is None else incumbent.stationarity.size
+        least = incumbent.objective - self.tol * max(size, abs(incumbent.objective))
+        return self.lowest if self.lowest.objective < least and incumbent.violation <= self.tol else None
 
 
 def guesses(form: NormalForm, start: Blocks | None, simple: bool) -> Iterator[Incumbent]:
@@ -193,10 +183,6 @@ _NO_BOUND = "stopped before a bound was computed"
 log = logging.getLogger("mtldsl")
 
 
-def _iterations(point: Point) -> float:
-    return point.iteration
-
-
 class Monitor:
     """The `watch` handed to a solver. Keeps the best primal point and the best bound seen, whichever solver found them; from the start on
     also the warm start, zero and the best constants (`set_trial_points`).
@@ -225,31 +211,27 @@ class Monitor:
         self.restart: Blocks | None = None
         self.restarts = 0
         self.stall_rule: StallRule | None = None
-        self.work: Callable[[Point], float] = _iterations
+        self.work: Callable[[Point], float] = attrgetter("iteration")
         self.unattained: UnattainedInfimum | None = None  # a proof that no weights are best
-        self._asked = (
-            SETTINGS.recession_looks if has_recession_direction(form) else np.inf
-        )  # the look at which it is asked for
+        # the look at which it is asked for
+        self._asked = SETTINGS.recession_looks if has_recession_direction(form) else np.inf
 
     # ------------------------------------------------------------------------------------ what is known
 
     @property
-    def elapsed(self) -> float:
-        """Seconds by the clock on the wall, which time limits are about."""
-        return time.perf_counter() - self.started
-
-    @property
     def seconds(self) -> float:
-        """The same without what went into compiling, which a second solve does not do again."""
-        return self.elapsed - (compilation.spent() - self.compiled)
+        """Seconds so far, without what went into compiling, which a second solve does not do again."""
+        return time.perf_counter() - self.started - (compilation.spent() - self.compiled)
 
     @property
     def remaining(self) -> float | None:
-        return None if self.max_seconds is None else max(self.max_seconds - self.elapsed, 0.0)
+        """Seconds that are left, by the clock on the wall, which time limits are about; None where there is no limit."""
+        spent = time.perf_counter() - self.started
+        return None if self.max_seconds is None else max(self.max_seconds - spent, 0.0)
 
     @property
     def expired(self) -> bool:
-        return self.max_seconds is not None and self.elapsed > self.max_seconds
+        return self.max_seconds is not None and self.remaining == 0.0
 
     @property
     def incumbent(self) -> Incumbent:
@@ -273,6 +255,10 @@ class Monitor:
             )  # fmt: skip
         return self._certificate
 
+    @property
+    def _is_far(self) -> bool:
+        return abs(self.certificate.relative_gap) > SETTINGS.searched_gap
+
     # ------------------------------------------------------------------------- points beside a solver's own
 
     def set_trial_points(self, start: Blocks | None, simple: bool = True) -> None:
@@ -285,20 +271,6 @@ class Monitor:
         for guess in self._guesses:
             self.best.offer(guess, self.bound)
 
-    def search_at_the_end(self) -> None:
-        """Lines, of a run that ends without a proof; after a signal no more is computed than needed."""
-        if not self.lines.can_be_searched or self.left == "interrupted" or self.certificate.within(self.tol):
-            return
-        late = self.left or self.expired
-        try:
-            with (
-                interrupts.time_limit(SETTINGS.late_seconds if late else self.remaining, late=not late),
-                interrupts.allow_interrupts(),
-            ):
-                self._search_lines(self.last if self._is_far else None)
-        except KeyboardInterrupt as stop:
-            self.leave(stop)
-
     def _search_lines(self, shown: Incumbent | None) -> None:
         with np.errstate(over="ignore", invalid="ignore"):  # a line may lead far out
             for blocks in self.lines.plain():
@@ -310,31 +282,52 @@ class Monitor:
                 if between is not None:
                     self._offer(between)
 
-    @property
-    def _is_far(self) -> bool:
-        return abs(self.certificate.relative_gap) > SETTINGS.searched_gap
-
     def _offer(self, blocks: Blocks) -> None:
         one = Incumbent.guess(self.form, blocks)
         with interrupts.hold_signals():
             self.best.offer(one, self.bound)
 
-    def bound_optimum(self) -> None:
-        """Return how far, in a model that is not convex, below the point the global optimum may lie at most.
+    # ------------------------------------------------------------------------------------ the end of a slot
 
-        Not beyond the time limit: what is left then is said without such a bound, where it may take long.
+    def close(self, point: Point | None) -> None:
+        """After a slot: trial points, and what is not known yet of the best point.
+
+        A run that ends without a proof looks along lines, and at points that it has not looked at. A signal, and a limit of time, leave
+        no more time than `SETTINGS.late_seconds` for each of these.
         """
-        if self.form.is_convex or not np.isfinite(self.incumbent.objective):
-            return
-        self.note = _NO_BOUND
-        if self.left or self.expired:
-            self._prove_late(self.incumbent)
-            return
+        if point is not None and point.stopped == "selected":
+            self.insist_on(point)
+        elif (
+            not self.certificate.within(self.tol)
+            and self.lines.can_be_searched
+            and self.left != "interrupted"
+        ):
+            self._in_time(lambda: self._search_lines(self.last if self._is_far else None))
+        if not self.certificate.within(self.tol):
+            self.look_at_guesses()
+        convex, late = self.form.is_convex, self.left in ("time_limit", "interrupted")
+        if self.incumbent.is_guess and not (convex and np.isfinite(self.bound)):
+            if convex and late:
+                self._prove_late()
+            else:
+                self._know(self._in_time(self._certified, late=True) if late else self._certified())
+        if not convex and np.isfinite(self.incumbent.objective):
+            self._bound_optimum()
+
+    def _in_time(self, function: Callable[[], R], late: bool | None = None) -> R | None:
+        """Return what a function returns; None where it takes longer than a run, or one that is over, may still take, or a signal ends it."""
+        late = bool(self.left or self.expired) if late is None else late
         try:
-            with interrupts.time_limit(self.remaining), interrupts.allow_interrupts():
-                self.bound, self.note = dual_bound(self.form, self.incumbent.blocks)
+            with (
+                interrupts.time_limit(SETTINGS.late_seconds if late else self.remaining, late=not late),
+                interrupts.allow_interrupts(),
+                np.errstate(over="ignore", invalid="ignore"),
+            ):
+                return function()
         except KeyboardInterrupt as stop:
-            self.leave(stop)
+            if not (late and isinstance(stop, interrupts.TimeIsUp)):
+                self.leave(stop)
+            return None
 
     def leave(self, stop: KeyboardInterrupt) -> None:
         """Return what ended it, for the status. Raises a second signal."""
@@ -342,82 +335,62 @@ class Monitor:
             raise stop
         self.left = "time_limit" if isinstance(stop, interrupts.TimeIsUp) else "interrupted"
 
-    @property
-    def _is_quick_to_bound(self) -> bool:
-        return self.form.data_size <= SETTINGS.quick_bound_entries
-
-    def settle(self) -> None:
-        """Return what is not known yet of the best point, where it is a guess or no solver came to the end of a first look."""
-        if not self.certificate.within(self.tol):
-            self.look_at_guesses()
-        incumbent = self.incumbent
-        if not incumbent.is_guess or (self.form.is_convex and np.isfinite(self.bound)):
-            return
-        late = self.left in ("time_limit", "interrupted")
-        if late and self.form.is_convex:
-            self._prove_late(incumbent)
-            return
+    def _certified(self) -> Certificate:
+        incumbent, form = self.incumbent, self.form
         with np.errstate(over="ignore", invalid="ignore"):
-            seen = self._at_once(self._seen) if late else self._seen()
+            return certify(
+                form, incumbent.blocks, structures=incumbent.structures, scale=self.scale, bound_optimum=form.is_convex
+            )  # fmt: skip
+
+    def _know(self, seen: Certificate | None) -> None:
+        """The certificate of the best point, which had none; None where there was no time for it."""
         if seen is None:
             return
         self.best.incumbent = replace(
-            incumbent,
-            objective=seen.objective,
-            violation=seen.violation,
-            stationarity=seen.stationarity,
-            rounding=seen.rounding,
-        )
-        if self.bound == -np.inf:
-            self.bound, self.note, self.proof = seen.dual_bound, seen.note or self.note, seen.proof
-            if np.isfinite(self.bound):
-                self.note = ""
-
-    def _seen(self) -> Certificate:
-        incumbent = self.incumbent
-        return certify(
-            self.form, incumbent.blocks, structures=incumbent.structures, scale=self.scale, bound_optimum=self.form.is_convex
+            self.incumbent, objective=seen.objective, violation=seen.violation, stationarity=seen.stationarity, rounding=seen.rounding
         )  # fmt: skip
+        if self.bound == -np.inf:
+            note = "" if np.isfinite(seen.dual_bound) else seen.note or self.note
+            self.bound, self.note, self.proof = seen.dual_bound, note, seen.proof
 
-    def _prove_late(self, incumbent: Incumbent) -> None:
+    def _bound_optimum(self) -> None:
+        """Bound how far, in a model that is not convex, the global optimum may lie below the point."""
+        if self.left or self.expired:
+            self._prove_late()
+            return
+        self.note = _NO_BOUND
+        found = self._in_time(lambda: dual_bound(self.form, self.incumbent.blocks))
+        if found is not None:
+            self.bound, self.note = found
+
+    def _prove_late(self) -> None:
         """A bound of a run that was cut off before it had one: of the gradients at its best point where that can be had at once, at least
         what multipliers of zero prove. Where nothing rings, in a thread, only what is quick for its size is tried."""
-        self.note = _NO_BOUND
-        least = self._at_once(lambda: infimum(self.form))
+        incumbent, self.note = self.incumbent, _NO_BOUND
+        least = self._in_time(lambda: infimum(self.form), late=True)
         if least is not None and np.isfinite(least.value):
             self.bound, self.note, self.proof = least.value, "", least
-            if (
-                abs(self.certificate.relative_gap) <= SETTINGS.searched_gap
-            ):  # near the end rounding counts, of which it knows less
+            if abs(self.certificate.relative_gap) <= SETTINGS.searched_gap:
+                # near the end rounding counts, of which it knows less
                 self.bound, self.note, self.proof = -np.inf, _NO_BOUND, None
-        if not (interrupts.can_set_alarm() or self._is_quick_to_bound):
+        if not (interrupts.can_set_alarm() or self.form.data_size <= SETTINGS.quick_bound_entries):
             return
         if not self.form.is_convex:
-            found = self._at_once(lambda: dual_bound(self.form, incumbent.blocks)[0])
+            found = self._in_time(lambda: dual_bound(self.form, incumbent.blocks)[0], late=True)
             if found is not None and found > self.bound:
                 self.bound, self.note, self.proof = found, "", None
             return
-        seen = self._at_once(
-            lambda: certify(self.form, incumbent.blocks, structures=incumbent.structures, scale=self.scale)
-        )
+        seen = self._in_time(self._certified, late=True)
         if seen is not None and seen.dual_bound > self.bound:
             self.bound, self.note, self.proof = seen.dual_bound, "", seen.proof
             self.best.incumbent = replace(incumbent, rounding=seen.rounding)
 
-    def _at_once(self, function: Callable[[], R]) -> R | None:
-        """Return what it returns, where that takes no longer than a run that is over may still take."""
-        try:
-            with (
-                interrupts.time_limit(SETTINGS.late_seconds, late=False),
-                interrupts.allow_interrupts(),
-                np.errstate(over="ignore", invalid="ignore"),
-            ):
-                return function()
-        except interrupts.TimeIsUp:
-            return None
-        except KeyboardInterrupt as stop:
-            self.leave(stop)
-            return None
+    def insist_on(self, point: Point) -> None:
+        """The point itself, where a rule of the solver's has chosen it, though another was lower on the way."""
+        seen = certify(self.form, point.blocks, point.loss_duals, point.function_duals, scale=self.scale)
+        duals = point.loss_duals, point.function_duals
+        one = Incumbent(point.blocks, seen.objective, seen.violation, duals=duals, rounding=seen.rounding)
+        self.best.incumbent = one.copied()
 
     # ----------------------------------------------------------------------------- points that solvers show
 
@@ -433,7 +406,7 @@ class Monitor:
         if not (below_guesses and self.form.is_convex):
             self.look_at_guesses()
         self.solver, self.stopped, self.restart, self.stall_rule = solver.name, "", None, stall_rule
-        self.work = partial(solver.work, self.form) if stall_rule.counts_flops else _iterations
+        self.work = partial(solver.work, self.form) if stall_rule.counts_flops else attrgetter("iteration")
 
     def __call__(self, point: Point) -> bool:
         structures = point.structures
@@ -486,7 +459,11 @@ class Monitor:
         self.best.offer(one, self.bound)
         if self.best.incumbent is not before and not self.best.incumbent.is_guess:
             self.incumbent_route = self.solver
-        self._measure_rounding()
+        incumbent = self.incumbent
+        if incumbent.is_guess and self.proof is not None and abs(self.certificate.relative_gap) <= self.tol:
+            # what rounding may hide at a point that came without a certificate, where the gap says that it may be the end
+            rounding = rounding_of(self.form, incumbent.blocks, self.proof, incumbent.objective)
+            self.best.incumbent = replace(incumbent, rounding=rounding)
         lowest = self.best.lowest
         # of this point and its own bound the certificate has asked already
         known = seen.rounding if self.proof is seen.proof and lowest.objective == seen.objective else 0.0
@@ -498,22 +475,6 @@ class Monitor:
         elif one.is_stationary(self.tol) and self.best.lower is not None:
             self.restart = self.best.lower.blocks
         return self.restart is not None or one.is_stationary(self.tol) or self.certificate.within(self.tol)
-
-    def _measure_rounding(self) -> None:
-        """Return what rounding may hide at a point that came without a certificate, where the gap says that it may be the end."""
-        incumbent = self.incumbent
-        if incumbent.is_guess and self.proof is not None and abs(self.certificate.relative_gap) <= self.tol:
-            self.best.incumbent = replace(
-                incumbent, rounding=rounding_of(self.form, incumbent.blocks, self.proof, incumbent.objective)
-            )
-
-    @property
-    def may_restart(self) -> bool:
-        """Tell whether the same solver is to go on from `restart`; asked once after each run."""
-        if self.restart is None or self.restarts >= SETTINGS.max_restarts or self.expired:
-            return False
-        self.restarts += 1
-        return True
 
     def _lower_by_a_step(self, one: Incumbent) -> Incumbent | None:
         """Return where steps of a size, not only infinitely small ones, bring more than tol: the point is not stationary, and the lower one is
@@ -531,27 +492,12 @@ class Monitor:
             loss_duals = [loss.plain_multipliers(u) for loss, u in pairs]
         return Point(self.incumbent.blocks, loss_duals, function_duals)
 
-    def point_to_restart_from(self) -> Point:
-        """The lower point, with the learned matrices that are best for it."""
-        assert self.restart is not None  # `may_restart` was asked
+    def point_to_restart_from(self) -> Point | None:
+        """The lower point from which the same solver is to go on, with the learned matrices that are best for it; asked once after each run."""
+        if self.restart is None or self.restarts >= SETTINGS.max_restarts or self.expired:
+            return None
+        self.restarts += 1
         return Point(self.restart, structures=learned_matrices(self.form, self.restart))
-
-    def close(self, point: Point | None) -> None:
-        """After a slot: trial points, and what is not known yet of the best point."""
-        if point is not None and point.stopped == "selected":
-            self.insist_on(point)
-        else:
-            self.search_at_the_end()
-        self.settle()
-        self.bound_optimum()
-
-    def insist_on(self, point: Point) -> None:
-        """The point itself, where a rule of the solver's has chosen it, though another was lower on the way."""
-        seen = certify(self.form, point.blocks, point.loss_duals, point.function_duals, scale=self.scale)
-        duals = point.loss_duals, point.function_duals
-        self.best.incumbent = Incumbent(
-            point.blocks, seen.objective, seen.violation, duals=duals, rounding=seen.rounding
-        ).copied()
 
     def _record(self, point: Point, seen: Certificate, stationarity) -> None:
         self.history.append(

@@ -19,19 +19,10 @@ from mtldsl.solvers.routes import accepting_routes, get_solver
 from mtldsl.solvers.run import ReducedForm, SolveResult, in_original_units, run_routes
 from mtldsl.solvers.solver import Point, StoppingWatch, Watch, breakdowns
 from mtldsl.utils.arrays import read_dense
-from mtldsl.utils.progress import Listener, progress_bar
+from mtldsl.utils.progress import progress_bar
 from mtldsl.utils.validation import as_whole, check_seed, generator, quoted
 
-__all__ = [
-    "SolvedProblem",
-    "bare_start",
-    "checked_starts",
-    "from_several_starts",
-    "seen_by_solvers",
-    "solve_form",
-    "solve_roughly",
-    "starting_point",
-]
+__all__ = ["bare_start", "checked_starts", "seen_by_solvers", "solve_form", "starting_point"]
 
 
 @dataclass(frozen=True)
@@ -83,23 +74,34 @@ def from_several_starts(
     log-uniformly from [0.1, 10]; intercepts start at zero. Outcomes that are proven stationary come first, then the
     lowest objective counts. `shown`: every start is told of on standard error.
     """
-    rng = generator(random_state, "solve", SolverError)
+    rng, outcomes = generator(random_state, "solve", SolverError), list[SolveResult]()
+    least, most = np.log(SETTINGS.min_factor), np.log(SETTINGS.max_factor)
+    sizes: dict[str, float] = {}
     with progress_bar("start", starts, shown) as tell:
-        outcomes = [run(first)]
-        tell(_said(outcomes[0]))
-        scales = _scales(form, outcomes[0].blocks)
-        for _ in range(1, starts):
-            if outcomes[-1].interrupted or outcomes[-1].status == "stopped":
+        for k in range(starts):
+            if k == 0:
+                outcome = run(first)
+                blocks = {block.name: outcome.blocks[block.name] for block in form.weight_blocks}
+                sizes = {name: float(np.sqrt(np.mean(np.square(W)))) for name, W in blocks.items()}
+            else:
+                x, factor = form.zeros(), float(np.exp(rng.uniform(least, most)))
+                for block in form.weight_blocks:  # of one that is zero, the size of the others
+                    size = sizes[block.name] or max(sizes.values()) or 1.0
+                    x[block.name] = factor * size * rng.normal(size=block.shape)
+                outcome = run(Point(x))
+            outcomes.append(outcome)
+            found = outcome.certificate
+            tell(
+                f"{outcome.status}, objective {found.objective:.6g}, residual {found.distance:.1e}, {outcome.seconds:.2f} s"
+            )
+            if outcome.interrupted or outcome.status == "stopped":
                 break
-            outcomes.append(run(Point(_random(form, scales, rng))))
-            tell(_said(outcomes[-1]))
-    order = sorted(range(len(outcomes)), key=lambda k: _rank(outcomes[k]))
-    best = outcomes[order[0]]
+    best = min(outcomes, key=_rank)
     rows = [
         {
             "start": k, "objective": o.certificate.objective, "status": o.status,
             "residual": o.certificate.distance, "iterations": o.iterations, "seconds": o.seconds,
-            "best": k == order[0],
+            "best": o is best,
         }
         for k, o in enumerate(outcomes)
     ]  # fmt: skip
@@ -107,31 +109,9 @@ def from_several_starts(
     return replace(best, seconds=sum(o.seconds for o in outcomes), interrupted=interrupted, starts=rows)
 
 
-def _said(outcome: SolveResult) -> str:
-    objective, residual = outcome.certificate.objective, outcome.certificate.distance
-    return f"{outcome.status}, objective {objective:.6g}, residual {residual:.1e}, {outcome.seconds:.2f} s"
-
-
 def _rank(outcome: SolveResult) -> tuple:
     objective = outcome.certificate.objective
     return outcome.status not in ("stationary", "optimal"), objective if np.isfinite(objective) else np.inf
-
-
-def _scales(form: NormalForm, blocks: Blocks) -> dict[str, float]:
-    """The size of every weight block at the first solution; of one that is zero, that of the others."""
-    sizes = {
-        block.name: float(np.sqrt(np.mean(np.square(blocks[block.name])))) for block in form.weight_blocks
-    }
-    typical = max(sizes.values()) or 1.0
-    return {name: size or typical for name, size in sizes.items()}
-
-
-def _random(form: NormalForm, scales: dict[str, float], rng: np.random.Generator) -> Blocks:
-    x = form.zeros()
-    factor = float(np.exp(rng.uniform(np.log(SETTINGS.min_factor), np.log(SETTINGS.max_factor))))
-    for block in form.weight_blocks:
-        x[block.name] = factor * scales[block.name] * rng.normal(size=block.shape)
-    return x
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -169,14 +149,10 @@ def starting_point(form: NormalForm, warm_start: SolvedProblem | dict | None) ->
             term="solve(warm_start=...)",
         )
     point = Point({name: _start_block(name, shape, blocks.get(name)) for name, shape in form.shapes.items()})
-    if (
-        state is not None
-    ):  # multipliers and inner state of the same blocks; a solver checks whether they are its own
-        point.loss_duals, point.function_duals, point.state = (
-            _plain_multipliers(form, state.loss_duals),
-            state.function_duals,
-            state.state,
-        )
+    if state is not None:
+        # multipliers and inner state of the same blocks; a solver checks whether they are its own
+        point.loss_duals = _plain_multipliers(form, state.loss_duals)
+        point.function_duals, point.state = state.function_duals, state.state
     return point
 
 
@@ -217,44 +193,23 @@ def _start_block(name: str, shape: tuple[int, int], value) -> np.ndarray:
 # From a normal form to its outcome: the warm start checked, far labels and columns moved to zero, one start or several, and back.
 
 
-def solve_form(
-    form: NormalForm,
-    *,
-    solver: str,
-    tol: float,
-    max_iter: int | None,
-    max_seconds: float | None,
-    warm_start: SolvedProblem | dict | None,
-    starts: int,
-    random_state,
-    listener: Listener | None,
-    options: dict,
-    verbose: bool = False,
-) -> SolveResult:
-    """The arguments are those of `Problem.solve`; `options` those of the solver."""
-    how: dict[str, Any] = {
-        "solver": solver, "tol": tol, "max_iter": max_iter, "max_seconds": max_seconds, "starts": starts,
-        "random_state": random_state, "listener": listener, "options": options, "verbose": verbose,
-    }  # fmt: skip
-    asked = _tasks_asked(form)
-    return (
-        _solved(form, warm_start, how)
-        if asked is None
-        else asked.apply_solving(_solved, form, warm_start, how)
-    )
+def solve_form(form: NormalForm, warm_start: SolvedProblem | dict | None, **how: Any) -> SolveResult:
+    """The outcome of `Problem.solve`, whose other arguments are `how`; `options` among them are those of the solver."""
+    if form.in_memory:
+        return _solved(form, warm_start, how)
+    tasks: Any = form.elsewhere[0].tasks
+    return tasks.apply_solving(_solved, form, warm_start, how)
 
 
 def seen_by_solvers(form: NormalForm) -> NormalForm:
     """The form that solvers are asked about: with rows that its tasks have in place of others, or without equations that are solved
     beforehand."""
-    asked = _tasks_asked(form)
-    known = None if asked is None else asked.presolved(form)
-    return ReducedForm(form).form if known is None else known
-
-
-def _tasks_asked(form: NormalForm) -> Any:
-    """The tasks whose hooks a solve goes by: where rows are not in this process, theirs; None without a loss."""
-    return next((loss.tasks for loss in (*form.elsewhere, *form.losses)), None)
+    if not form.in_memory:
+        tasks: Any = form.elsewhere[0].tasks
+        known = tasks.presolved(form)
+        if known is not None:
+            return known
+    return ReducedForm(form).form
 
 
 def _solved(form: NormalForm, warm_start, how: dict[str, Any], resumed: Point | None = None) -> SolveResult:
@@ -265,17 +220,16 @@ def _solved(form: NormalForm, warm_start, how: dict[str, Any], resumed: Point | 
         first.blocks = shift_intercepts(first.blocks, moves, -1.0)
     first = resumed or first
 
+    limits = {name: how[name] for name in ("solver", "tol", "max_iter", "max_seconds", "listener", "options")}
+
     def run(start: Point | None) -> SolveResult:
-        return run_routes(
-            solved, solver=how["solver"], tol=how["tol"], max_iter=how["max_iter"], max_seconds=how["max_seconds"],
-            start=start, listener=how["listener"], options=how["options"], simple_guesses=start is first,
-        )  # fmt: skip
+        return run_routes(solved, start=start, simple_guesses=start is first, **limits)
 
     if starts == 1:
         outcome = run(first)
     else:
         outcome = from_several_starts(solved, starts, how["random_state"], run, first, how["verbose"])
-    return in_original_units(outcome, solved, form, moves, how["tol"])
+    return in_original_units(outcome, solved, form, moves, how["tol"]) if moves else outcome
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import numpy as np
 from mtldsl.normal_form.form import NormalForm
 from mtldsl.solvers.model_facts import ModelFacts
 
-__all__ = ["PATTERNS", "SETTINGS", "RoutePattern", "RouteSettings", "SizeRange", "takes_few_passes"]
+__all__ = ["PATTERNS", "SETTINGS", "RoutePattern", "SizeRange"]
 
 
 @dataclass(frozen=True)

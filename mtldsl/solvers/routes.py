@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
@@ -29,13 +29,10 @@ __all__ = [
     "RouteVerdict",
     "accepting_routes",
     "answers",
-    "candidate_routes",
     "candidates",
     "get_solver",
     "is_solver",
     "limit_of",
-    "nearest",
-    "ordered_routes",
     "refusal",
     "refuse_parameters",
     "schedule_for",
@@ -132,22 +129,9 @@ def _single_method(solver: Solver, name: str) -> Solver:
     )
 
 
-def _wants_convexity(solver: Solver, form: NormalForm) -> bool:
-    return not form.is_convex and not solver.takes_nonconvex
-
-
-def _kind(solver: Solver, form: NormalForm) -> str | None:
-    """The kind of models that a solver is for, where the form is of another one."""
-    if _wants_convexity(solver, form):
-        return "convex models"
-    if solver.needs_rows and not form.in_memory:
-        return "rows that are here"
-    return solver.solves_only(form)
-
-
 def refusal(solver: Solver, form: NormalForm) -> str | None:
     """Why a solver does not take a form, or None; most are for convex models only."""
-    if _wants_convexity(solver, form):
+    if not (form.is_convex or solver.takes_nonconvex):
         culprit = next(f for f in form.functions if not f.atom.convex)
         return f"{culprit.typed} is not convex."
     if solver.needs_rows and not form.in_memory:
@@ -158,11 +142,19 @@ def refusal(solver: Solver, form: NormalForm) -> str | None:
         return f"{error}."
 
 
+def _kind(solver: Solver, form: NormalForm) -> str | None:
+    """The kind of models that a solver is for, where the form is of another one."""
+    if not (form.is_convex or solver.takes_nonconvex):
+        return "convex models"
+    if solver.needs_rows and not form.in_memory:
+        return "rows that are here"
+    return solver.solves_only(form)
+
+
 def answers(form: NormalForm, names: Iterable[str] = SOLVERS) -> list[RouteVerdict]:
     """Return what every solver says to this form, in the order in which solver="auto" would try them."""
-    order, reasons = ordered_routes(form)
-    found = []
-    for name in [name for name in order if name in names]:
+    order, found = ordered_routes(form), []
+    for name in [name for name in order.names if name in names]:
         solver = get_solver(name)
         reason = refusal(solver, form)
         if reason is not None and form.in_memory and not solver.needs_rows:
@@ -170,7 +162,7 @@ def answers(form: NormalForm, names: Iterable[str] = SOLVERS) -> list[RouteVerdi
         if reason is None:
             method = solver.method_for(form) if isinstance(solver, MethodSolver) else None
             by = None if method is None else f"{name}.{method.name} ({method.summary})"
-            found.append(RouteVerdict(name, solver.summary, None, reasons.get(name), method=by))
+            found.append(RouteVerdict(name, solver.summary, None, order.reasons.get(name), method=by))
         else:
             found.append(RouteVerdict(name, solver.summary, reason, None, _kind(solver, form)))
     return found
@@ -182,25 +174,30 @@ def candidates(form: NormalForm) -> list[str]:
     return fast if refusal(get_solver(LAST), form) is not None else [*fast, LAST]
 
 
-def ordered_routes(form: NormalForm) -> tuple[list[str], dict[str, str]]:
-    """Return all names, in the order of the table for this form, and the reasons of those that a pattern puts first."""
-    registered = tuple((name, id(solver)) for name, solver in SOLVERS.items())
+@dataclass
+class RouteOrder:
+    """Names of all solvers in the order of the table for a form, the reasons of those that a pattern puts first, and what those said that
+    were asked."""
+
+    names: list[str]
+    reasons: dict[str, str] = field(default_factory=dict)
+    refusals: dict[str, str | None] = field(default_factory=dict)
+
+
+def ordered_routes(form: NormalForm) -> RouteOrder:
+    """Return the order of the table for this form. It is remembered with what solvers say of it, by the solvers and coefficients there are."""
     sizes = (*(loss.coefficients.tobytes() for loss in form.losses), *(f.coefficient for f in form.functions))
-    known = registered, sizes  # forms that differ in coefficients alone remember the same
+    known = tuple((name, id(solver)) for name, solver in SOLVERS.items()), sizes
     if known not in form.remembered:
-        order, reasons = list(SOLVERS), dict[str, str]()
+        order = form.remembered[known] = RouteOrder(list(SOLVERS))
         for pattern in reversed(patterns_of(form)):
             if pattern.holds(form):
-                first = [name for name in pattern.first if name in order]
-                later = [name for name in pattern.later if name in order]
-                order = [
-                    *first,
-                    *(name for name in order if name not in {*first, *later, LAST}),
-                    *later,
-                    LAST,
-                ]
-                reasons |= dict.fromkeys(first, pattern.reason)
-        form.remembered[known] = order, reasons
+                moved = {*pattern.first, *pattern.later, LAST}
+                first, later = (
+                    [name for name in some if name in SOLVERS] for some in (pattern.first, pattern.later)
+                )
+                order.names = [*first, *(name for name in order.names if name not in moved), *later, LAST]
+                order.reasons |= dict.fromkeys(first, pattern.reason)
     return form.remembered[known]
 
 
@@ -211,10 +208,13 @@ def patterns_of(form: NormalForm) -> Sequence[RoutePattern]:
 
 def accepting_routes(form: NormalForm) -> Iterator[str]:
     """Those that accept, in order, but for the reference, which is slow even to import. A solver is asked only when all before it have
-    been taken.
+    been taken, and once.
     """
-    for name in ordered_routes(form)[0]:
-        if name != LAST and refusal(get_solver(name), form) is None:
+    order = ordered_routes(form)
+    for name in order.names:
+        if name not in order.refusals and name != LAST:
+            order.refusals[name] = refusal(get_solver(name), form)
+        if order.refusals.get(name, "") is None:
             yield name
 
 
@@ -280,7 +280,9 @@ def candidate_routes(form: NormalForm, solver: str, options: dict) -> Iterator[s
                 term=f"solve({', '.join(f'{key}=...' for key in options)})",
                 write_instead=_instead(options),
             )
-        coming = (name for name in _automatic(form) if set(options) <= set(get_solver(name).options))
+        coming = _automatic(form)
+        if options:
+            coming = (name for name in coming if set(options) <= set(get_solver(name).options))
         return chain([next(coming)], coming)
     chosen = get_solver(solver)
     reason = refusal(chosen, form)

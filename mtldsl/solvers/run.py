@@ -37,9 +37,7 @@ __all__ = [
     "checked_jobs",
     "checked_limits",
     "in_original_units",
-    "pays",
     "run_routes",
-    "solve_in_span",
     "solver_of",
 ]
 
@@ -91,10 +89,9 @@ def solve_in_span(
 ) -> Point:
     """`solver.solve` on the smaller model; what it shows and returns is of the form as given."""
     smaller, span = SampleSpan().apply(form)
-    inside = None if start is None else SampleSpan().restricted(start, span)
-    shown = MappedWatch(watch, partial(SampleSpan().invert, span=span))
-    return SampleSpan().invert(
-        solver.solve(smaller, tol=tol, max_iter=max_iter, start=inside, watch=shown), span
+    inside, back = None if start is None else SampleSpan().restricted(start, span), partial(SampleSpan().invert, span=span)  # fmt: skip
+    return back(
+        solver.solve(smaller, tol=tol, max_iter=max_iter, start=inside, watch=MappedWatch(watch, back))
     )
 
 
@@ -108,21 +105,18 @@ class ReducedForm:
     def __init__(self, given: NormalForm):
         self.form: NormalForm = given
         self.recipe: NullSpaceRecovery | None = None
-        if NullSpace().accepts(given) is None:
+        if not given.is_convex and NullSpace().accepts(given) is None:
             self.form, self.recipe = NullSpace().apply(given)
 
-    def solve(
-        self, solver: Solver, options: dict, *, tol: float, max_iter: int, start: Point | None, watch: Watch
-    ) -> Point:
-        """The solver's last point, of the form given, as all that it shows to `watch`."""
-        inner = solver_of(solver, self.form, options)
-        run = partial(inner, self.form, tol=tol, max_iter=max_iter, **options)
+    def solve(self, solver: Solver, options: dict, *, start: Point | None, watch: Watch, **limits) -> Point:
+        """The solver's last point, of the form given, as all that it shows to `watch`. limits : tol and max_iter."""
+        run = solver_of(solver, self.form, options)
         if self.recipe is None:
-            return run(start=start, watch=watch)
+            return run(self.form, start=start, watch=watch, **limits, **options)
         back = partial(_taken_back, recipe=self.recipe)
         if start is not None:  # matrices of the given size are none of this form
             start = NullSpace().restricted(replace(start, structures=None), self.recipe)
-        return back(run(start=start, watch=MappedWatch(watch, back)))
+        return back(run(self.form, start=start, watch=MappedWatch(watch, back), **limits, **options))
 
 
 def _taken_back(point: Point, recipe: NullSpaceRecovery) -> Point:
@@ -195,21 +189,26 @@ def run_routes(
             raise failure from None  # alone, a failed solver's error is the answer
         shown = point or monitor.last_point
         iterations += shown.iteration if shown else 0
-        if point is not None and monitor.may_restart:
-            start = monitor.point_to_restart_from()
+        if point is not None and (lower := monitor.point_to_restart_from()) is not None:
+            start = lower
             schedule.again(slot)
             continue
         monitor.close(point)
         status = _status_of(monitor, point, failure, max_iter)
         if status in DONE or monitor.left:
             break
-        how = f"failed ({failure})" if failure else _ended(form, monitor, status)
-        tried[slot.route] = (bool(failure), f"{slot.route} {how}")
+        kind = "relative gap" if form.is_convex else "residual"
+        ended = f"stopped at a {kind} of {monitor.certificate.distance:.1e} ({status.replace('_', ' ')})"
+        tried[slot.route] = bool(failure), f"{slot.route} {f'failed ({failure})' if failure else ended}"
         if point is not None and monitor.stopped == "stalled":
             schedule.put_back(slot, point)
         if not monitor.incumbent.is_guess or monitor.restart is not None:
             start = monitor.point_to_go_on_from()
-    return _result(form, monitor, status, iterations, _reason(solver, monitor.solver, tried))
+    # why this solver: what it is for, and how the last turns of the others ended
+    reason = get_solver(monitor.solver).summary if solver == "auto" else f"{monitor.solver} was asked for"
+    others = [how for name, (failed, how) in tried.items() if failed or name != monitor.solver]
+    reason += f" (after {'; '.join(others)})" if others else ""
+    return _result(form, monitor, status, iterations, reason)
 
 
 #: Statuses after which no other route is tried.
@@ -303,8 +302,6 @@ def in_original_units(
     The bound is that of the numbers moved; multipliers are handed on as the form as typed takes them, where they prove less. An intercept beside labels of 1e15 is a multiple of 1/8 in float64: the objective is that of the intercepts as they are returned, not
     of those found, and what they do not reach is not called optimal, nor stationary.
     """
-    if not moves:
-        return outcome
     blocks, found, known = shift_intercepts(outcome.blocks, moves), outcome.certificate, outcome.structures
     rounded = shift_intercepts(blocks, moves, -1.0)  # to the last digit
     certificate = replace(
@@ -329,11 +326,6 @@ def in_original_units(
     return replace(outcome, blocks=blocks, certificate=certificate, status=status, unattained=endless)
 
 
-def _ended(form: NormalForm, monitor: Monitor, status: str) -> str:
-    kind = "relative gap" if form.is_convex else "residual"
-    return f"stopped at a {kind} of {monitor.certificate.distance:.1e} ({status.replace('_', ' ')})"
-
-
 def _proven_infeasible(
     form: NormalForm, monitor: Monitor, word: InfeasibleError | None = None
 ) -> SolverError:
@@ -349,13 +341,6 @@ def _proven_infeasible(
         f"no weights were found that satisfy all constraints at once, nor a proof that there are none: {typed}; the nearest found "
         f"violate them by {known.violation:.1e}. Standardise the features, or relax a constraint"
     )
-
-
-def _reason(asked: str, used: str, tried: dict[str, tuple[bool, str]]) -> str:
-    """Why this solver: what it is for, and how the last turns of the others, name -> (whether it failed, in words), ended."""
-    others = [how for name, (failed, how) in tried.items() if failed or name != used]
-    summary = get_solver(used).summary if asked == "auto" else f"{used} was asked for"
-    return summary + (f" (after {'; '.join(others)})" if others else "")
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -6,11 +6,12 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from mtldsl.certificates.certificate import Certificate
 from mtldsl.solvers.solver import Point
 
-__all__ = ["SETTINGS", "RoundRobin", "SchedulerSettings", "Slot", "StallRule"]
+__all__ = ["SETTINGS", "RoundRobin", "Slot", "StallRule"]
 
 
 @dataclass(frozen=True)
@@ -123,8 +124,8 @@ class RoundRobin:
     """
 
     def __init__(self, routes: Iterable[str], are_resumed: bool = True, last: str = ""):
-        self._fresh, self._are_resumed, self._last = deque[str](), are_resumed, last
-        self._coming = iter(routes)
+        self._coming, self._are_resumed, self._last = iter(routes), are_resumed, last
+        self._ahead: list[str] = []  # the route that comes next, once somebody has asked for it
         self._waiting: deque[Slot] = deque()
         self._again: Slot | None = None
 
@@ -134,9 +135,8 @@ class RoundRobin:
             slot, self._again = self._again, None
             return slot
         name = self._peek()
-        first_slots = [slot for slot in self._waiting if slot.number == 1]
-        if name is not None and not (name == self._last and first_slots):
-            self._fresh.popleft()
+        if name is not None and not (name == self._last and any(slot.number == 1 for slot in self._waiting)):
+            self._ahead.clear()
             return Slot(name, is_lone=not self._are_resumed, next=lambda: self._peek() or "")
         if not self._waiting:
             return None
@@ -149,9 +149,8 @@ class RoundRobin:
         return self._again is None and self._peek() is None and not self._waiting
 
     def _peek(self) -> str | None:
-        if not self._fresh:
-            self._fresh.extend([name] if (name := next(self._coming, None)) is not None else [])
-        return self._fresh[0] if self._fresh else None
+        self._ahead = self._ahead or list(islice(self._coming, 1))
+        return self._ahead[0] if self._ahead else None
 
     def again(self, slot: Slot) -> None:
         """The same route goes on at once."""

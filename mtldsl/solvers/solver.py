@@ -79,12 +79,10 @@ class Watch(Protocol):
 
 
 class _InnerWatch:
-    """A watch in another one: it is out of time where that is, and remembers what it saw last and whether that was enough."""
+    """A watch in another one: it is out of time where that is."""
 
     def __init__(self, outer: Watch):
         self.outer = outer
-        self.last: Point | None = None
-        self.satisfied = False
 
     @property
     def expired(self) -> bool:
@@ -99,13 +97,12 @@ class MappedWatch(_InnerWatch):
         self.translate = translate
 
     def __call__(self, point: Point) -> bool:
-        self.last = self.translate(point)
-        self.satisfied = self.outer(self.last)
-        return self.satisfied
+        return self.outer(self.translate(point))
 
 
 class StoppingWatch(_InnerWatch):
-    """For points that another watch is not shown: stops where they are `enough`, or once it was asked `asks` times for its time.
+    """For points that another watch is not shown: stops where they are `enough`, or once it was asked `asks` times for its time. It remembers
+    the last point, and whether that was enough.
 
     Without either it stops at nothing but the other's time. Steps are counted, not seconds: the same input goes the same way.
     """
@@ -118,6 +115,8 @@ class StoppingWatch(_InnerWatch):
     ):
         super().__init__(outer)
         self.enough, self.asks = enough, asks
+        self.last: Point | None = None
+        self.satisfied = False
 
     @property
     def expired(self) -> bool:
@@ -142,9 +141,8 @@ class GeometricSchedule(_InnerWatch):
         now, expired = point.iteration, self.expired
         if not (now <= 10 or now >= 1.1 * self.shown or now == self.max_iter or expired):
             return False
-        self.last, self.shown = point, now
-        self.satisfied = self.outer(point)
-        return self.satisfied or self.expired
+        self.shown = now
+        return self.outer(point) or self.expired
 
 
 #: Flops in the time that the calls of an iteration take beside their arithmetic: a tenth of a millisecond.

@@ -153,17 +153,17 @@ say(s.status, s.objective <= new.form().value(new.form().zeros()))
     "a second signal raises while the first is answered": (
         """
 import mtldsl.solvers.run
-settled = mtldsl.solvers.run.Monitor.settle
-def settle(self):
+closed = mtldsl.solvers.run.Monitor.close
+def close(self, point):
     say("settling")
     time.sleep(60)
-mtldsl.solvers.run.Monitor.settle = settle
+mtldsl.solvers.run.Monitor.close = close
 soon()
 try:
     problem.solve(**LONG)
 except KeyboardInterrupt:
     say("raised")
-mtldsl.solvers.run.Monitor.settle = settled
+mtldsl.solvers.run.Monitor.close = closed
 """,
         [["begun"], ["settling"], ["raised"]],
     ),

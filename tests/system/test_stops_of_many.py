@@ -77,10 +77,10 @@ with slow_from(stability, "_chosen", 3):
     "a second signal ends it at once": (
         """
 import mtldsl.solvers.run
-def settle(self):
+def close(self, point):
     say("settling")
     time.sleep(60)
-mtldsl.solvers.run.Monitor.settle = settle
+mtldsl.solvers.run.Monitor.close = close
 with slow_from(cross_validation, "_run", 1):
     ended(lambda: problem.cross_validate(lam, [9.0, 3.0], 5, "mse"))
 """,

@@ -15,11 +15,7 @@ from mtldsl.solvers.label_graphs.pricing import Pricing
 from mtldsl.solvers.label_graphs.spdca import SmoothedAscent, SmoothedPricing
 from mtldsl.solvers.solver import Point, Solver, Watch
 
-__all__ = [
-    "SOLVER",
-    "CliqueGeneration",
-    "LabelingAscent",
-]
+__all__ = ["SOLVER", "LabelingAscent"]
 
 _METHODS = ("pairwise", "spdca")
 
@@ -63,15 +59,9 @@ class CliqueGeneration(Solver):
         max_edges: int | None = None, graph_selection: bool = False, cliques_per_round: int | None = None, seed: int = 0,
         method: str = "pairwise", sigma: float | None = None,
     ) -> Point:  # fmt: skip
-        for name, value, least in (("max_edges", max_edges, 0), ("cliques_per_round", cliques_per_round, 1)):
-            if value is not None and (
-                not isinstance(value, Integral) or isinstance(value, bool) or value < least
-            ):
-                raise SolverError(
-                    term=f"solve({name}={value!r})", write_instead=f"write a whole number >= {least}, or None"
-                )
-        if not isinstance(seed, Integral) or isinstance(seed, bool) or seed < 0:
-            raise SolverError(term=f"solve(seed={seed!r})", write_instead="write a whole number >= 0")
+        _require_whole("max_edges", max_edges, 0, ", or None")
+        _require_whole("cliques_per_round", cliques_per_round, 1, ", or None")
+        _require_whole("seed", seed, 0)
         if not isinstance(graph_selection, bool | np.bool_):
             raise SolverError(
                 term=f"solve(graph_selection={graph_selection!r})", write_instead="write True or False"
@@ -86,6 +76,16 @@ class CliqueGeneration(Solver):
             else (SmoothedPricing, SmoothedAscent(model, seed, state, sigma))
         )
         return growth(ascent, tol, max_edges, graph_selection, cliques_per_round, state).run(max_iter, watch)
+
+
+def _require_whole(name: str, value, least: int, beside: str = "") -> None:
+    """SolverError for what is no whole number, nor None where the text `beside` allows it."""
+    if not (value is None and beside) and (
+        not isinstance(value, Integral) or isinstance(value, bool) or value < least
+    ):
+        raise SolverError(
+            term=f"solve({name}={value!r})", write_instead=f"write a whole number >= {least}{beside}"
+        )
 
 
 def _check_method(model: CliqueForm, method, sigma) -> None:
@@ -149,8 +149,7 @@ class LabelingAscent(Solver):
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, seed: int = 0
     ) -> Point:
-        if not isinstance(seed, Integral) or isinstance(seed, bool) or seed < 0:
-            raise SolverError(term=f"solve(seed={seed!r})", write_instead="write a whole number >= 0")
+        _require_whole("seed", seed, 0)
         state = start.state if start is not None and start.state.get("solver") == "labellings" else None
         model = clique_form(form)
         assert not isinstance(model, str)  # `refuses` was asked

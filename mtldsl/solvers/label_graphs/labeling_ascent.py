@@ -32,14 +32,7 @@ from mtldsl.solvers.design.kernel_arguments import (
 )
 from mtldsl.utils.memory import gib
 
-__all__ = [
-    "SETTINGS",
-    "CliqueForm",
-    "LabelIntercepts",
-    "LabelingDual",
-    "LabelingSettings",
-    "clique_form",
-]
+__all__ = ["SETTINGS", "CliqueForm", "LabelingDual", "clique_form"]
 
 
 @dataclass(frozen=True)
@@ -359,40 +352,31 @@ class LabelingDual:
         for visits in self.visits(decoder):
             search = InferencePlan(entries, *decoder.choice, decoder.plan, *decoder.scratch(), *self.dear)  # type: ignore[call-arg]  # two and two
             gap_of_these, full_of_these = ascend(
-                visits, tuple(self.rows), tuple(self.entries), tuple(self.penalty), tuple(self.moved), tuple(self.mixtures),
-                tuple(search), tuple(room), SETTINGS.sample_steps, SETTINGS.labelling_tol,
-            )  # fmt: skip
+                visits,
+                *self.arguments(),
+                tuple(search),
+                tuple(room),
+                SETTINGS.sample_steps,
+                SETTINGS.labelling_tol,
+            )
             gap, full = gap + gap_of_these, full + full_of_these
         self._settle(full)
         return float(gap)
-
-    @property
-    def rows(self) -> LabelledRows:
-        return LabelledRows(
-            self.X, self.lengths, self.lengths_seen, self.n_features, self.weights, self.truth, self.costs
-        )
 
     @property
     def n_features(self) -> int:
         """Without the constant."""
         return self.X.shape[1] - (self.constants is not None)
 
-    @property
-    def entries(self) -> CliqueArrays:
-        return CliqueArrays(self.cliques.table, self.cliques.sizes, self.cliques.starts)
-
-    @property
-    def penalty(self) -> PenaltyScales:
-        return PenaltyScales(1.0 / self.model.a, 1.0 / self.model.b, self.tau, self.r)
-
-    @property
-    def moved(self) -> LabelingWeights:
-        """Return what a pass changes in place, beside the mixtures."""
-        return LabelingWeights(self.Z, self.squares, self.order)
-
-    @property
-    def mixtures(self) -> LabelingMixtures:
-        return LabelingMixtures(self.labels, self.alpha, self.counts)
+    def arguments(self) -> tuple[tuple, ...]:
+        """(rows, cliques, penalty, weights, mixtures) of a compiled pass, which changes the last two in place."""
+        return (
+            tuple(LabelledRows(self.X, self.lengths, self.lengths_seen, self.n_features, self.weights, self.truth, self.costs)),
+            tuple(CliqueArrays(self.cliques.table, self.cliques.sizes, self.cliques.starts)),
+            tuple(PenaltyScales(1.0 / self.model.a, 1.0 / self.model.b, self.tau, self.r)),
+            tuple(LabelingWeights(self.Z, self.squares, self.order)),
+            tuple(LabelingMixtures(self.labels, self.alpha, self.counts)),
+        )  # fmt: skip
 
     def visits(self, decoder: Decoder) -> list[np.ndarray]:
         """Every sample once, in random order; no more of them together than one call of compiled code may take."""
@@ -470,9 +454,12 @@ class LabelingDual:
 
     def entry_factors(self) -> np.ndarray:
         """(S,) what turns multipliers into weights, the centre aside."""
+        return np.concatenate([np.full(self._nodes, 1.0 / self.model.a), self._edge_factors() / self.model.b])
+
+    def _edge_factors(self) -> np.ndarray:
+        """(entries of the active cliques,) by how much Z is larger than the weights."""
         eta = self.shares()
-        edges = np.repeat(eta / (1.0 + self.tau * eta), 2**self.cliques.sizes) / self.model.b
-        return np.concatenate([np.full(self._nodes, 1.0 / self.model.a), edges])
+        return np.repeat(eta / (1.0 + self.tau * eta), 2**self.cliques.sizes)
 
     def weight_rows(self) -> np.ndarray:
         """(S, d) the weights of all entries."""
@@ -482,8 +469,7 @@ class LabelingDual:
 
     def edge_rows(self) -> np.ndarray:
         """(columns of the active cliques, d) the weights V."""
-        eta = self.shares()
-        return self.Z[self._nodes :] * np.repeat(eta / (1.0 + self.tau * eta), 2**self.cliques.sizes)[:, None]
+        return self.Z[self._nodes :] * self._edge_factors()[:, None]
 
     def blocks(self) -> Blocks:
         """The weights U and V."""

@@ -20,14 +20,7 @@ from mtldsl.solvers.design.kernel_arguments import (
 )
 from mtldsl.utils.jit import compiled
 
-__all__ = [
-    "ascend",
-    "gather",
-    "multiply",
-    "project_groups",
-    "scatter",
-    "shares",
-]
+__all__ = ["ascend", "gather", "multiply", "project_groups", "scatter", "shares"]
 
 
 # --------------------------------------------------------------------------------------------------------------

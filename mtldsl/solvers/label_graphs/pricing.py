@@ -12,13 +12,7 @@ from mtldsl.atoms.inference.cliques import Cliques
 from mtldsl.solvers.label_graphs.labeling_ascent import LabelingDual
 from mtldsl.solvers.solver import Point, Watch
 
-__all__ = [
-    "SETTINGS",
-    "FaceSteps",
-    "Pricing",
-    "PricingSettings",
-    "RestrictedMaster",
-]
+__all__ = ["SETTINGS", "Pricing"]
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,7 @@ from mtldsl.solvers.label_graphs.labeling_ascent import LabelingDual
 from mtldsl.solvers.label_graphs.pricing import Pricing
 from mtldsl.solvers.solver import Point, Watch
 
-__all__ = [
-    "SETTINGS",
-    "SmoothedAscent",
-    "SmoothedPricing",
-    "SmoothedSettings",
-]
+__all__ = ["SmoothedAscent", "SmoothedPricing"]
 
 
 @dataclass(frozen=True)
@@ -71,9 +66,9 @@ class SmoothedAscent(LabelingDual):
         gap, self.seen_losses, full = 0.0, 0.0, 0
         for visits in self.visits(decoder):
             search = InferencePlan(entries, *decoder.choice, decoder.plan, *decoder.scratch())  # type: ignore[call-arg]  # two and two
+            rows, cliques, penalty, weights, mixtures = self.arguments()
             gap_of_these, losses, full_of_these = step_each(
-                visits, tuple(self.rows), tuple(self.entries), tuple(self.penalty), self.modulus, tuple(self.moved),
-                tuple(self.mixtures), tuple(search), labeling_ascent.SETTINGS.labelling_tol,
+                visits, rows, cliques, penalty, self.modulus, weights, mixtures, tuple(search), labeling_ascent.SETTINGS.labelling_tol,
             )  # fmt: skip
             gap, full = gap + gap_of_these, full + full_of_these
             self.seen_losses += losses

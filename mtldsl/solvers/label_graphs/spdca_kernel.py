@@ -24,9 +24,7 @@ from mtldsl.solvers.label_graphs.labeling_kernels import (
 )
 from mtldsl.utils.jit import compiled
 
-__all__ = [
-    "step_each",
-]
+__all__ = ["step_each"]
 
 
 @compiled(nogil=True, error_model="numpy")

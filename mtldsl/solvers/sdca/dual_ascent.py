@@ -24,14 +24,7 @@ from mtldsl.utils.parallel import asked_jobs
 if TYPE_CHECKING:
     from mtldsl.atoms.learned_structures.task_kernels import KernelWeightBall
 
-__all__ = [
-    "SETTINGS",
-    "DualAscentRun",
-    "DualAscentSettings",
-    "KernelForm",
-    "WeightsStep",
-    "kernel_form",
-]
+__all__ = ["DualAscentRun", "KernelForm", "WeightsStep", "kernel_form"]
 
 
 @dataclass(frozen=True)
@@ -268,7 +261,7 @@ class DualAscentRun:
         self.prepare()
 
     def prepare(self) -> None:
-        self.table[:, 5:] = self.samples.squared_norms(self.nodes.cell_of, len(self.nodes.cells))
+        self.table[:, 5:] = self.samples.squared_norms(self.nodes.places.cell_of, len(self.nodes.cells))
         if self.loss.intercepts:
             self.shift = self._shifts()
         self.be_all_active()
@@ -278,10 +271,10 @@ class DualAscentRun:
 
         A multiplier answers by as much as its interval is wide, and by no more than its own curvature allows.
         """
-        n, s = self.nodes, self.samples
-        values = self.theta[n.entry_kernel] * n.entry_factor**2 / self.coefficient
-        diagonal = np.zeros((s.n_tasks, len(n.cells)))
-        np.add.at(diagonal, (np.repeat(np.arange(s.n_tasks), np.diff(n.entry_of)), n.entry_cell), values)
+        n, s = self.nodes.places, self.samples
+        values = self.theta[n.kernel] * n.factor**2 / self.coefficient
+        diagonal = np.zeros((s.n_tasks, len(self.nodes.cells)))
+        np.add.at(diagonal, (np.repeat(np.arange(s.n_tasks), np.diff(n.entry_of)), n.cell), values)
         curved = np.einsum("ij,ij->i", diagonal[self.loss.tasks.task_of], self.table[:, 5:])
         if not s.entropic:
             curved = curved + self.table[:, 4]

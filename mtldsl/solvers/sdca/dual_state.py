@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -15,13 +16,7 @@ from mtldsl.solvers.design.kernel_arguments import FeatureSupports, NodePlaces, 
 if TYPE_CHECKING:
     from mtldsl.atoms.learned_structures.mkl_norm import MKLNorm
 
-__all__ = [
-    "SETTINGS",
-    "ActiveFace",
-    "FaceSettings",
-    "FlatSamples",
-    "Nodes",
-]
+__all__ = ["ActiveFace", "FlatSamples", "Nodes", "node_places"]
 
 
 @dataclass(frozen=True)
@@ -47,6 +42,30 @@ SETTINGS = FaceSettings()
 # The dual state of a kernel regularizer: one vector a column of the factors B_m, u_k = sum_i B[t_i, k] u_i x_i.
 
 
+def node_places(
+    cells: Iterable[tuple[Any, Any, np.ndarray]], n_features: int
+) -> tuple[NodePlaces, list[int]]:
+    """(where the kernels find nodes, where those of each cell begin in the store, and where the last ends).
+
+    cells : (its features, its factor (T, k) CSR, (k,) whose weight each of its nodes has)
+    """
+    cell_of, place = np.zeros(n_features, dtype=np.int64), np.arange(n_features, dtype=np.int64)
+    ends, entries, n_tasks = [0], [], 0
+    for c, (own, factor, kernel) in enumerate(cells):
+        rows = np.arange(n_features)[own]
+        cell_of[rows], place[rows] = c, np.arange(rows.size)
+        n_tasks = factor.shape[0]
+        task, node = np.repeat(np.arange(n_tasks), np.diff(factor.indptr)), factor.indices.astype(np.int64)
+        entries.append((task, ends[-1] + node * rows.size, np.full(task.size, c), factor.data, kernel[node]))
+        ends.append(ends[-1] + factor.shape[1] * rows.size)
+    task, *columns = (np.concatenate(parts) for parts in zip(*entries, strict=True))
+    order = np.argsort(task, kind="stable")
+    at, cell, factors, kernels = (column[order] for column in columns)
+    entry_of = np.concatenate([[0], np.cumsum(np.bincount(task, minlength=n_tasks))])
+    factors = np.ascontiguousarray(factors, dtype=float)
+    return NodePlaces(cell_of, place, entry_of, at, cell, factors, kernels.astype(np.int64)), ends
+
+
 class Nodes:
     """Node vectors over the cells of an `MKLNorm`, and where the kernels find them.
 
@@ -56,39 +75,13 @@ class Nodes:
     def __init__(self, norm: MKLNorm, n_features: int):
         self.norm, self.n_features = norm, n_features
         self.cells = norm.cells(n_features)
-        self.cell_of = np.zeros(n_features, dtype=np.int64)
-        self.place = np.arange(n_features, dtype=np.int64)
-        self.begin, entries, end = [], [], 0
-        for c, cell in enumerate(self.cells):
-            rows = np.arange(n_features)[cell.rows]
-            self.cell_of[rows], self.place[rows] = c, np.arange(rows.size)
-            self.begin.append(end)
-            factor: Any = cell.factor
-            task = np.repeat(np.arange(factor.shape[0]), np.diff(factor.indptr))
-            at = end + factor.indices.astype(np.int64) * rows.size
-            entries.append(
-                (task, at, np.full(task.size, c), factor.data, cell.members[cell.owner[factor.indices]])
-            )
-            end += factor.shape[1] * rows.size
-        task, *columns = (np.concatenate(parts) for parts in zip(*entries, strict=True))
-        order = np.argsort(task, kind="stable")
-        self.entry_at, self.entry_cell, self.entry_factor, self.entry_kernel = (
-            column[order] for column in columns
-        )
-        n_tasks = self.cells[0].factor.shape[0]
-        self.entry_of = np.concatenate([[0], np.cumsum(np.bincount(task, minlength=n_tasks))])
-        self.entry_factor = np.ascontiguousarray(self.entry_factor, dtype=float)
-        self.entry_kernel = self.entry_kernel.astype(np.int64)
-        self.store = np.zeros(end)
-        self.places = NodePlaces(
-            self.cell_of, self.place, self.entry_of,
-            self.entry_at, self.entry_cell, self.entry_factor, self.entry_kernel,
-        )  # fmt: skip
+        cells = [(cell.rows, cell.factor, cell.members[cell.owner]) for cell in self.cells]
+        self.places, self.ends = node_places(cells, n_features)
+        self.store = np.zeros(self.ends[-1])
 
     def of_cell(self, c: int) -> np.ndarray:
         """(nodes, features) of a cell, a view."""
-        k, size = self.cells[c].factor.shape[1], int(np.sum(self.cell_of == c))
-        return self.store[self.begin[c] : self.begin[c] + k * size].reshape(k, size)
+        return self.store[self.ends[c] : self.ends[c + 1]].reshape(self.cells[c].factor.shape[1], -1)
 
     def fill(self, Z) -> None:
         """Nodes of the multipliers' images Z = X^T u (d, T)."""
@@ -161,15 +154,6 @@ class FlatSamples:
         self.weight = np.broadcast_to(1.0, (self.n,)) if loss.scale is None else np.asarray(loss.scale, float)
         self.inputs = SampleRows(self.rows_of, self.dense, self.data, self.indices, self.indptr)
         self.support = self._supports()
-
-    @property
-    def low(self) -> np.ndarray:
-        """Made when asked for, as `high`: `table` holds both."""
-        return self.loss.dual_interval()[0]
-
-    @property
-    def high(self) -> np.ndarray:
-        return self.loss.dual_interval()[1]
 
     @property
     def is_sparse(self) -> bool:

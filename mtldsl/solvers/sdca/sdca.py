@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 import warnings
@@ -18,8 +17,9 @@ from mtldsl.normal_form.form import NormalForm
 from mtldsl.solvers.cutting_planes.oracle import has_one_maximum_a_task
 from mtldsl.solvers.cutting_planes.structural_svm import StructuralSVM
 from mtldsl.solvers.label_graphs.clique_generation import LabelingAscent
-from mtldsl.solvers.sdca.dual_ascent import DualAscentRun, KernelForm, kernel_form
+from mtldsl.solvers.sdca.dual_ascent import DualAscentRun, kernel_form
 from mtldsl.solvers.solver import Method, MethodSolver, Point, Solver, Watch
+from mtldsl.utils.arrays import digest
 from mtldsl.utils.files import (
     atomic_file,
     npz_path,
@@ -31,12 +31,7 @@ from mtldsl.utils.files import (
 )
 from mtldsl.utils.validation import quoted
 
-__all__ = [
-    "SOLVER",
-    "Checkpoint",
-    "DualAscent",
-    "SampleAscent",
-]
+__all__ = ["SOLVER", "Checkpoint", "identity_of"]
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -143,6 +138,16 @@ def _short(value) -> str:
     return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
+def identity_of(form: NormalForm) -> dict[str, str]:
+    """The model as typed, its data by checksums of the partitions, and all its numbers: the same in every process, and known without a pass."""
+    losses = [(one.atom, one.coefficients, one.map, one.intercepts) for one in form.losses]
+    functions = [(one.atom, one.coefficient, one.map) for one in form.functions]
+    tables: list[Any] = [one.tasks for one in form.losses]
+    data = [tasks.fingerprint() if tasks.in_memory else tasks.parts.mark for tasks in tables]
+    numbers = digest(losses, functions, form.blocks, form.constant)
+    return {"model": form.typed, "data": digest(data), "numbers": numbers}
+
+
 # --------------------------------------------------------------------------------------------------------------
 # Dual coordinate ascent as a solver: what it takes, its options, warm starts, checkpoints and progress.
 
@@ -185,12 +190,7 @@ class SampleAscent(Solver):
         state = start.state if start is not None and start.state.get("solver") == "dual_ascent" else {}
         if checkpoint is None:
             return _run(ascent, state, tol, max_iter, watch, progress)
-        identity = {
-            "model": form.typed,
-            "data": found.loss.tasks.fingerprint(),
-            "numbers": _numbers(found),
-        }
-        with Checkpoint(checkpoint, identity) as file:
+        with Checkpoint(checkpoint, identity_of(form)) as file:
             return _run(ascent, file.read(ascent.state()) or state, tol, max_iter, watch, progress, file)
 
 
@@ -216,21 +216,6 @@ def _run(
     finally:
         if file is not None:
             file.write(ascent.state(), now=True)
-
-
-def _numbers(found: KernelForm) -> str:
-    """SHA-256 of what a model is made of besides its text and its data: coefficients, kernels, what is said of their weights."""
-    digest = hashlib.sha256(
-        repr((found.coefficient, found.norm.p, found.norm.weights_ball, found.loss.intercepts)).encode()
-    )
-    digest.update(np.ascontiguousarray(found.loss.coefficients).tobytes())
-    if isinstance(found.norm.about, np.ndarray):
-        digest.update(found.norm.about.tobytes())
-    for kernel in found.norm.kernels:
-        digest.update(kernel.name.encode())
-        for part in (kernel.factor.data, kernel.factor.indices, kernel.factor.indptr, kernel.columns):
-            digest.update(b"-" if part is None else np.ascontiguousarray(part).tobytes())
-    return digest.hexdigest()
 
 
 # --------------------------------------------------------------------------------------------------------------

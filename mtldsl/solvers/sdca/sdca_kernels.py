@@ -9,12 +9,7 @@ import numpy as np
 from mtldsl.solvers.design.kernel_arguments import FeatureSupports, NodePlaces, SampleRows, TaskStates
 from mtldsl.utils.jit import compiled
 
-__all__ = [
-    "dots",
-    "gather",
-    "supports",
-    "sweep",
-]
+__all__ = ["dots", "gather", "supports", "sweep"]
 
 
 # --------------------------------------------------------------------------------------------------------------

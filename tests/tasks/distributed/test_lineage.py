@@ -59,8 +59,8 @@ def test_lineage_is_bounded(two_workers, client, folder):
         known = _settled(lambda: len(two_workers.scheduler.tasks), most)
         assert known <= most
         most = min(most, known + parts.n_parts)
-    assert len(list(Path(parts._scratch.folder).iterdir())) == parts.n_parts
-    gone = parts._scratch.folder
+    gone = state.folder.path
+    assert len(list(Path(gone).iterdir())) == parts.n_parts
     del parts, state
     assert not os.path.exists(gone)
 
