@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from scipy.optimize import minimize
 
-from mtldsl.certificates.checker.function import FunctionFormula, UnsupportedFormula, differences, positive
+from mtldsl.certificates.checker.function import FunctionFormula, UnsupportedFormula, differences
 from mtldsl.certificates.checker.interval import Interval, join_intervals, maximum, spectral_norm, trace_norm
 
 __all__ = [
@@ -39,12 +39,8 @@ class LatentGroupsFormula(FunctionFormula):
     def read(self, parameters):
         self.groups = [[int(j) for j in group] for group in parameters["groups"]]
         held = {j for group in self.groups for j in group}
-        if held != set(range(self.shape[0])) or not all(
-            len(set(group)) == len(group) for group in self.groups
-        ):
-            raise UnsupportedFormula(
-                "a latent group norm whose groups do not hold every row, or one of them twice"
-            )
+        if held != set(range(self.shape[0])):
+            raise UnsupportedFormula("a latent group norm whose groups do not hold every row")
         weights = parameters.get("weights")
         costs = np.broadcast_to(np.asarray(1.0 if weights is None else weights, float), len(self.groups))
         if not (costs > 0).all():
@@ -115,10 +111,6 @@ class TreeFormula(FunctionFormula):
         self.axis, groups = (1, columns) if rows is None else (0, rows)
         self.groups = [[int(line) for line in group] for group in groups]
         self.a = np.broadcast_to(np.asarray(1.0 if weights is None else weights, float), len(self.groups))
-        if not (self.a >= 0).all():
-            raise UnsupportedFormula("tree_norm with a weight that is not >= 0: not convex")
-        if any(not 0 <= line < self.shape[self.axis] for group in self.groups for line in group):
-            raise UnsupportedFormula("tree_norm of lines that there are not")
         self.order  # noqa: B018 (raises where groups cross)
 
     @cached_property
@@ -198,8 +190,6 @@ class CellNormFormula(FunctionFormula):
     def read(self, parameters):
         weights = parameters.get("weights")
         self.weights = None if weights is None else np.asarray(weights, float)
-        if self.weights is not None and not (self.weights >= 0).all():
-            raise UnsupportedFormula("a norm or ridge with a weight that is not >= 0: not convex")
 
     def norms(self, W) -> Interval:
         raise NotImplementedError
@@ -246,7 +236,7 @@ class SortedL1Formula(FunctionFormula):
 
     def read(self, parameters):
         self.a = np.array(np.broadcast_to(np.asarray(parameters["weights"], float), int(np.prod(self.shape))))
-        if not (np.diff(self.a) <= 0).all() or not self.a[-1] >= 0 or not self.a[0] > 0:
+        if not (np.diff(self.a) <= 0).all() or not self.a[0] > 0:
             raise UnsupportedFormula(
                 "sorted_l1_norm with weights that are not descending and >= 0: not convex"
             )
@@ -298,7 +288,7 @@ class GroupsFormula(CellNormFormula):
         groups = parameters.get(self.key)
         self.groups = [[j] for j in range(self.shape[self.axis])] if groups is None else groups
         members = [int(j) for group in self.groups for j in group]
-        if len(set(members)) < len(members) or not all(0 <= j < self.shape[self.axis] for j in members):
+        if len(set(members)) < len(members):
             raise UnsupportedFormula("a norm of groups that overlap")
 
     def norms(self, W):
@@ -340,7 +330,7 @@ class HalfSquaredGroupsFormula(ColumnGroupsFormula):
 class HalfSquaredKSupportFormula(HalfSquaredGroupsFormula):
     def read(self, parameters):
         super().read(parameters)
-        self.r = int(positive(parameters["r"], "a k-support norm with an r"))
+        self.r = parameters["r"]
 
     def value(self, W):
         """The least over p of (sum of the p largest squares + (sum of the others)^2 / (r - p)) / 2 is above it at every p."""
@@ -388,7 +378,7 @@ class SquaredTraceFormula(FunctionFormula):
     degree = 2
 
     def read(self, parameters):
-        self.trace = self.number(positive(parameters.get("trace", 1.0), "a covariance with a trace"))
+        self.trace = self.number(float(parameters.get("trace", 1.0)))
 
     def value(self, W):
         return trace_norm(W).square() / self.trace
