@@ -141,7 +141,7 @@ def _best_of(sharing: Sequence[LossTerm], x: Blocks, rough: bool) -> np.ndarray:
     if len(sharing) == 1:
         (loss,), (z,) = sharing, at
         if loss.atom.radial:
-            return _means(loss.tasks.targets - z, loss.tasks.sample_weights, loss)
+            return _means(loss.tasks.targets - z, loss.tasks.sample_weights, loss.tasks)
         if isinstance(loss, RowTerm) and loss.map.offset is None:
             return loss.best_constants()
         if isinstance(loss, StructuredTerm) and not rough:
@@ -151,31 +151,18 @@ def _best_of(sharing: Sequence[LossTerm], x: Blocks, rough: bool) -> np.ndarray:
         known = _of_classes(loss, z)
         if known is not None:
             return known
-    if all(_kinks(loss) for loss in sharing):
+    if all(loss.is_piecewise_linear for loss in sharing):  # absolute, quantile, hinge
         return _at_kinks(sharing, at)
     return _root([_slopes_of(loss, z) for loss, z in zip(sharing, at, strict=True)], sharing[0], rough)
 
 
-def _means(values, weights, loss: LossTerm) -> np.ndarray:
-    starts = loss.tasks.offsets[:-1]
+def _means(values, weights, tasks) -> np.ndarray:
     if weights is None:
-        return np.add.reduceat(values, starts) / loss.tasks.counts
-    return np.add.reduceat(weights * values, starts) / np.add.reduceat(weights, starts)
+        return tasks.sums(values) / tasks.counts
+    return tasks.sums(weights * values) / tasks.sums(weights)
 
 
 # ------------------------------------------------------------------------------------------------- piecewise linear
-
-
-def _kinks(loss: LossTerm) -> bool:
-    """Tell whether every sample's loss is two lines that meet at b, where its conjugate is b u on an interval: absolute, quantile, hinge."""
-    if not isinstance(loss.atom, SeparableLoss):
-        return False
-    quadratic = loss.atom.dual_quadratic(loss.tasks.targets[:1])
-    return (
-        quadratic is not None
-        and quadratic[1] == 0.0
-        and all(np.isfinite(end).all() for end in loss.dual_interval())
-    )
 
 
 def _at_kinks(sharing: Sequence[LossTerm], at) -> np.ndarray:
@@ -225,14 +212,12 @@ def _counts_classes(loss: LossTerm) -> bool:
 
 def _class_weights(loss: LossTerm) -> np.ndarray:
     """(2, m): what the samples of labels +1, and of labels -1, weigh in every task."""
-    y, starts = loss.tasks.targets, loss.tasks.offsets[:-1]
+    y, sums = loss.tasks.targets, loss.tasks.sums
     if loss.tasks.sample_weights is None:  # counts: labels are -1 and +1
-        more, all_of_them = np.add.reduceat(y, starts), loss.tasks.counts
+        more, all_of_them = sums(y), loss.tasks.counts
         return 0.5 * loss.coefficients * np.stack([all_of_them + more, all_of_them - more])
     s = cast(np.ndarray, loss.scale)
-    up = np.add.reduceat(np.where(y > 0, s, 0.0), starts)
-    down = np.add.reduceat(np.where(y < 0, s, 0.0), starts)
-    return np.stack([up, down])
+    return np.stack([sums(np.where(side * y > 0, s, 0.0)) for side in (1, -1)])
 
 
 def _of_classes(loss: LossTerm, z) -> np.ndarray | None:
@@ -246,12 +231,11 @@ def _of_classes(loss: LossTerm, z) -> np.ndarray | None:
 
 def _slopes_of(loss: LossTerm, z: np.ndarray) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
     """constants (m,) -> (sums of the slopes, sums of their sizes), task by task."""
-    starts, counts = loss.tasks.offsets[:-1], loss.tasks.counts
     if _counts_classes(loss):
         # all samples of a class have the same slope: two numbers a task
         weights = _class_weights(loss)
         atom: Any = loss.atom
-        labels, origin = np.array([[1.0], [-1.0]]), z[starts]
+        labels, origin = np.array([[1.0], [-1.0]]), z[loss.tasks.offsets[:-1]]
 
         def of_classes(b):
             u = weights * atom.slope(
@@ -262,8 +246,8 @@ def _slopes_of(loss: LossTerm, z: np.ndarray) -> Callable[[np.ndarray], tuple[np
         return of_classes
 
     def of_samples(b):
-        u = np.asarray(loss.gradient(z + np.repeat(b, counts)))
-        return np.add.reduceat(u, starts), np.add.reduceat(np.abs(u), starts)
+        u = np.asarray(loss.gradient(z + np.repeat(b, loss.tasks.counts)))
+        return loss.tasks.sums(u), loss.tasks.sums(np.abs(u))
 
     return of_samples
 

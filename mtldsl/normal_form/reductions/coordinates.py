@@ -225,9 +225,7 @@ class SampleSpan:
             return "there are no fewer samples than features"
         if facts.loss.map.offset is not None:
             return f"{facts.loss.typed} is a loss of a matrix plus a constant"
-        return next(
-            (f"{f.typed} changes with the basis" for f in form.functions if not _is_of_lengths(f)), None
-        )
+        return next((f"{f.typed} changes with the basis" for f in form.functions if not f.is_spectral), None)
 
     def apply(self, form: NormalForm) -> tuple[NormalForm, SpanRecovery]:
         (block,) = form.weight_blocks
@@ -252,14 +250,6 @@ class SampleSpan:
     def invert(self, point: Point, span: SpanRecovery) -> Point:
         """The weights in the span; multipliers of the losses are the same, and those of the functions lie in it as well."""
         return _moved(point, span, span.out)
-
-
-def _is_of_lengths(f: FunctionTerm) -> bool:
-    """Tell whether a function of W is one of W^T W, whatever the number of rows."""
-    if f.atom.separable == "spectrum":
-        return True
-    square = f.atom.entry_quadratic
-    return square is not None and np.ndim(square) == 0
 
 
 def _moved(point: Any, span: SpanRecovery, way: Callable[[np.ndarray], np.ndarray]) -> Any:

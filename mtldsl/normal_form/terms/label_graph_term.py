@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -14,7 +14,7 @@ from mtldsl.atoms.inference.cliques import GAP
 from mtldsl.atoms.inference.decoder import changes_times, expected_changes
 from mtldsl.atoms.matrix_function import Loss
 from mtldsl.data.tasks import Tasks
-from mtldsl.normal_form.term import Blocks, LinearMap, LossTerm, MapEntry, register_term
+from mtldsl.normal_form.term import Blocks, LinearMap, LossTerm, register_term
 
 if TYPE_CHECKING:
     from mtldsl.atoms.inference.cliques import Cliques
@@ -64,23 +64,15 @@ Flips = tuple[float, np.ndarray, np.ndarray]
 def with_constant(tasks: Tasks, map: LinearMap, name: str, n_labels: int) -> tuple[Tasks, LinearMap]:
     """The entries of a graph with a last feature that is 1, and the map whose last row is the intercepts, block `name` (1, 2K)."""
     X = tasks.X
-    n, d = X.shape
-    ones = np.ones((n, 1))
+    ones = np.ones((X.shape[0], 1))
     wider = sparse.hstack([X, ones], format="csr") if sparse.issparse(X) else np.hstack([X, ones])
-    embed = sparse.eye_array(d + 1, d, format="csr")
-    last = sparse.csr_array(([1.0], ([d], [0])), shape=(d + 1, 1))
-    entries = [
-        replace(entry, left=embed if entry.left is None else sparse.csr_array(embed @ entry.left))
-        for entry in map.entries
-    ]
-    entries.append(MapEntry(name, 1.0, last, sparse.eye_array(2 * n_labels, tasks.n_tasks, format="csr")))
-    offset = None if map.offset is None else np.vstack([map.offset, np.zeros((1, tasks.n_tasks))])
     own = Tasks(
         targets=tasks.targets, counts=tasks.counts, task_names=tasks.task_names,
         feature_names=(*tasks.feature_names, "(intercept)") if tasks.feature_names else tasks.feature_names,
         shared=wider, sample_weights=tasks.sample_weights,
     )  # fmt: skip
-    return own, LinearMap(tuple(entries), (d + 1, tasks.n_tasks), offset)
+    nodes = sparse.eye_array(2 * n_labels, tasks.n_tasks, format="csr")
+    return own, map.with_row_below((name,), right=nodes)
 
 
 def balancing_flips(
@@ -228,13 +220,11 @@ class LabelGraphTerm(LossTerm):
 
     atom: Any  # a LabelGraphLoss, of which `max_affine` says what it can
 
+    has_cheap_lines: ClassVar[bool] = False  # scores need an inference of their own at every point
+
     @staticmethod
     def handles(loss: Loss, tasks: Tasks) -> bool:
         return loss.labels == "indicators"
-
-    @property
-    def has_cheap_lines(self) -> bool:
-        return False  # scores need an inference of their own at every point
 
     @cached_property
     def cliques(self) -> Cliques:
