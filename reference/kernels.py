@@ -50,19 +50,14 @@ __all__ = [
 
 @dataclass(frozen=True)
 class KernelSettings:
-    """Limits of penalties of kernels, and of the search for weights.
+    """Limits of penalties of kernels, and of the search for weights."""
 
-    outside_share : part of W outside the range of all kernels that counts as a backend's inaccuracy
-    least_weight  : least weight, so that 0 / 0 is 0
-    excess_tol    : relative excess of the penalty over its bound at which weights are good
-    weight_rounds : rounds of the search, each with a least squares problem
-    accuracies    : accuracies that Clarabel is asked for: where it cannot reach the first, it reaches the second
-    """
-
+    # part of W outside the range of all kernels that counts as a backend's inaccuracy
     outside_share: float = 1e-7
-    least_weight: float = 1e-150
-    excess_tol: float = 1e-14
-    weight_rounds: int = 1000
+    least_weight: float = 1e-150  # least weight, so that 0 / 0 is 0
+    excess_tol: float = 1e-14  # relative excess of the penalty over its bound at which weights are good
+    weight_rounds: int = 1000  # rounds of the search, each with a least squares problem
+    # accuracies that Clarabel is asked for: where it cannot reach the first, it reaches the second
     accuracies: tuple[float, ...] = (1e-12, 1e-9)
 
 

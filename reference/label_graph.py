@@ -45,18 +45,13 @@ GAP = 2
 
 @dataclass(frozen=True)
 class LabelGraphReferenceSettings:
-    """Sizes of sums over labellings. A maximum over more than is stated is given by planes, for which all labellings are looked at.
+    """Sizes of sums over labellings. A maximum over more than is stated is given by planes, for which all labellings are looked at."""
 
-    stated_labels     : most labels of a statement: 2^6 = 64 labellings a sample; each label doubles the problem
-    stated_labellings : most labellings n 2^K of all samples of a statement
-    plane_labels      : most labels of planes
-    plane_labellings  : most labellings of all samples of planes
-    """
-
+    # most labels of a statement: 2^6 = 64 labellings a sample; each label doubles the problem
     stated_labels: int = 6
-    stated_labellings: int = 100_000
-    plane_labels: int = 14
-    plane_labellings: int = 4_000_000
+    stated_labellings: int = 100_000  # most labellings n 2^K of all samples of a statement
+    plane_labels: int = 14  # most labels of planes
+    plane_labellings: int = 4_000_000  # most labellings of all samples of planes
 
 
 SETTINGS = LabelGraphReferenceSettings()

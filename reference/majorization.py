@@ -119,11 +119,9 @@ def _reweighted(term: LossTerm, at: Blocks) -> tuple[LossTerm, float]:
 
 @dataclass(frozen=True)
 class ReferenceSlabSettings:
-    """Size of what cvxpy evaluates at once.
+    """Size of what cvxpy evaluates at once."""
 
-    slab_entries : nonzero scalars of data (measured on 10,000,000 in 1,000 tasks: 4 s and 20 MB; all at once, 8 s and 300 MB)
-    """
-
+    # nonzero scalars of data (measured on 10,000,000 in 1,000 tasks: 4 s and 20 MB; all at once, 8 s and 300 MB)
     slab_entries: int = 2_000_000
 
 

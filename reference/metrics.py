@@ -151,18 +151,13 @@ def _is_own(metric) -> bool:
 
 @dataclass(frozen=True)
 class MetricReferenceSettings:
-    """Sizes of tasks that are stated in full; larger ones go by planes.
+    """Sizes of tasks that are stated in full; larger ones go by planes."""
 
-    stated_orders : most orders
-    stated_rows   : most samples
-    order_rows    : most samples where the metric is of orders: planes say which orders prove the bound, a statement does not
-    stated_pairs  : most pairs where the metric is one of rankings
-    """
-
-    stated_orders: int = 1000
-    stated_rows: int = 40
+    stated_orders: int = 1000  # most orders
+    stated_rows: int = 40  # most samples
+    # most samples where the metric is of orders: planes say which orders prove the bound, a statement does not
     order_rows: int = 12
-    stated_pairs: int = 10_000
+    stated_pairs: int = 10_000  # most pairs where the metric is one of rankings
 
 
 SETTINGS = MetricReferenceSettings()

@@ -36,16 +36,12 @@ __all__ = [
 
 @dataclass(frozen=True)
 class PlaneTableSettings:
-    """Limits of searches for planes, and of the planes that are kept.
+    """Limits of searches for planes, and of the planes that are kept."""
 
-    slab_entries      : entries of the table of Delta, or pairs of samples, that are looked at together
-    idle_weight_share : weight, of its task's, below which a plane is idle
-    idle_rounds       : solves in which a plane is idle before it is left out until it is found again (measured: a third of the planes
-                        and of the time)
-    """
-
+    # entries of the table of Delta, or pairs of samples, that are looked at together
     slab_entries: int = 2_000_000
-    idle_weight_share: float = 1e-5
+    idle_weight_share: float = 1e-5  # weight, of its task's, below which a plane is idle
+    # solves in which a plane is idle before it is left out until it is found again (measured: a third of the planes and of the time)
     idle_rounds: int = 5
 
 

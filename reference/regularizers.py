@@ -213,12 +213,9 @@ def tree_norm(W, atom):
 
 @dataclass(frozen=True)
 class RefinementSettings:
-    """Limit of steps after Clarabel's, which leaves 1e-11 of a norm.
+    """Limit of steps after Clarabel's, which leaves 1e-11 of a norm."""
 
-    refinement_steps : steps at most
-    """
-
-    refinement_steps: int = 300
+    refinement_steps: int = 300  # steps at most
 
 
 SETTINGS = RefinementSettings()

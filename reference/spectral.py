@@ -40,16 +40,14 @@ RANK_SHARE = 1e-10
 
 @dataclass(frozen=True)
 class SpectrumSettings:
-    """Limits of spectra, and of slopes at zero.
+    """Limits of spectra, and of slopes at zero."""
 
-    graded_ratio : ratio of singular values, to the largest, below which eigenvectors of W W^T are found anew among themselves:
-                   rounding mixes 1e-16 over this into the vectors of small ones, since its eigenvalues are squares
-    zero_values  : singular values at which the slope at zero is looked for
-    slope_tol    : relative change between these of a slope that is the one at zero, and rise of one that is not concave
-    """
-
+    # ratio of singular values, to the largest, below which eigenvectors of W W^T are found anew among themselves: rounding mixes 1e-16 over
+    # this into the vectors of small ones, since its eigenvalues are squares
     graded_ratio: float = 0.1
+    # singular values at which the slope at zero is looked for
     zero_values: tuple[float, ...] = (1e-100, 1e-98)
+    # relative change between these of a slope that is the one at zero, and rise of one that is not concave
     slope_tol: float = 1e-6
 
 

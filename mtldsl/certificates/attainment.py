@@ -51,31 +51,25 @@ _EPS = float(np.finfo(float).eps)
 
 @dataclass(frozen=True)
 class AttainmentSettings:
-    """Limits of the search for weights that run away.
+    """Limits of the search for weights that run away."""
 
-    whole_tol           : distance from whole numbers of shares of tasks in a direction
-    exact_entries       : numbers of the rows that are looked at in rational arithmetic
-    direction_digits    : digits to which a direction is rounded, in turn, so that what should cancel does
-    zero_margin_share   : margin that a linear program holds at zero, beside its terms
-    farthest_prediction : prediction beyond which no loss that falls has anything left to lose in float64
-    running_margin      : margin of weights that may run away: the logistic loss there is below 2 %, and a certificate of some
-                          thousand samples may end a run at twice this margin
-    program_entries     : numbers of a task's inputs up to which a linear program is solved, where a run ended without a certificate
-    passing_entries     : the same where all may be well: it must cost next to nothing (a second at 5,000 x 50)
-    ray_factor          : multiple of the weights that stands for all of them: singular values only grow on the way there
-    ray_tol             : relative difference of a function that counts as constant on the way
-    """
-
-    whole_tol: float = 1e-9
-    exact_entries: int = 100_000
+    whole_tol: float = 1e-9  # distance from whole numbers of shares of tasks in a direction
+    exact_entries: int = 100_000  # numbers of the rows that are looked at in rational arithmetic
+    # digits to which a direction is rounded, in turn, so that what should cancel does
     direction_digits: tuple[int, ...] = (12, 6, 3)
-    zero_margin_share: float = 1e-7
+    zero_margin_share: float = 1e-7  # margin that a linear program holds at zero, beside its terms
+    # prediction beyond which no loss that falls has anything left to lose in float64
     farthest_prediction: float = 1e8
+    # margin of weights that may run away: the logistic loss there is below 2 %, and a certificate of some thousand samples may end a run at
+    # twice this margin
     running_margin: float = 4.0
+    # numbers of a task's inputs up to which a linear program is solved, where a run ended without a certificate
     program_entries: int = 4_000_000
+    # the same where all may be well: it must cost next to nothing (a second at 5,000 x 50)
     passing_entries: int = 10_000
+    # multiple of the weights that stands for all of them: singular values only grow on the way there
     ray_factor: float = 1e6
-    ray_tol: float = 1e-9
+    ray_tol: float = 1e-9  # relative difference of a function that counts as constant on the way
 
 
 SETTINGS = AttainmentSettings()

@@ -47,13 +47,10 @@ __all__ = [
 
 @dataclass(frozen=True)
 class BoundSettings:
-    """Shares of a lower bound.
+    """Shares of a lower bound."""
 
-    zero_share      : part of the objective at weights of zero below which an optimum counts as zero
-    back_step_share : step back from the end of an interval that tells whether a concave function rises there
-    """
-
-    zero_share: float = 1e-8
+    zero_share: float = 1e-8  # part of the objective at weights of zero below which an optimum counts as zero
+    # step back from the end of an interval that tells whether a concave function rises there
     back_step_share: float = 1e-4
 
 

@@ -206,13 +206,11 @@ def _sparsest(N: np.ndarray) -> sparse.csr_array:
 
 @dataclass(frozen=True)
 class FreeDirectionSettings:
-    """Limits of least squares over free multipliers.
+    """Limits of least squares over free multipliers."""
 
-    orthogonal_entries : numbers of a system up to which least squares take an orthogonal factorization
-    condition_ratio    : reciprocal condition below which a Gram matrix goes by a decomposition that bears singular ones
-    """
-
+    # numbers of a system up to which least squares take an orthogonal factorization
     orthogonal_entries: int = 200_000
+    # reciprocal condition below which a Gram matrix goes by a decomposition that bears singular ones
     condition_ratio: float = 1e-9
 
 

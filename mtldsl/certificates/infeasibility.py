@@ -30,12 +30,9 @@ __all__ = [
 
 @dataclass(frozen=True)
 class SeparationSettings:
-    """Limit of the search for a separation.
+    """Limit of the search for a separation."""
 
-    lbfgs_iterations : iterations of L-BFGS-B; it has twice as many evaluations
-    """
-
-    lbfgs_iterations: int = 2000
+    lbfgs_iterations: int = 2000  # iterations of L-BFGS-B; it has twice as many evaluations
 
 
 SETTINGS = SeparationSettings()

@@ -42,16 +42,11 @@ ROUNDING_SHARE = 1e-12
 
 @dataclass(frozen=True)
 class MultiplierSettings:
-    """Limits of repairs of multipliers, and of the region that a proof covers.
+    """Limits of repairs of multipliers, and of the region that a proof covers."""
 
-    reach_factor    : size that weights may have, of the solution's, and the residual is paid for
-    clip_rounds     : rounds of least squares and clipping before a block is given up
-    patience_rounds : first rounds that need not halve the residual
-    """
-
-    reach_factor: float = 100.0
-    clip_rounds: int = 12
-    patience_rounds: int = 4
+    reach_factor: float = 100.0  # size that weights may have, of the solution's, and the residual is paid for
+    clip_rounds: int = 12  # rounds of least squares and clipping before a block is given up
+    patience_rounds: int = 4  # first rounds that need not halve the residual
 
 
 SETTINGS = MultiplierSettings()

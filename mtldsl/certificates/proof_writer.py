@@ -312,14 +312,10 @@ def same_model(form: NormalForm, proof: dict) -> bool:
 
 @dataclass(frozen=True)
 class ProofWriterSettings:
-    """Limits of the labellings in a file.
+    """Limits of the labellings in a file."""
 
-    enumeration_labels : most labels of which all labellings are listed
-    rare_share         : probability below which labellings are left to the true one
-    """
-
-    enumeration_labels: int = 14
-    rare_share: float = 1e-17
+    enumeration_labels: int = 14  # most labels of which all labellings are listed
+    rare_share: float = 1e-17  # probability below which labellings are left to the true one
 
 
 SETTINGS = ProofWriterSettings()

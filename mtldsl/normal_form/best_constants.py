@@ -26,20 +26,13 @@ __all__ = [
 
 @dataclass(frozen=True)
 class ConstantSettings:
-    """Limits of searches for the best constants. Brackets grow fourfold, from 1 on.
+    """Limits of searches for the best constants. Brackets grow fourfold, from 1 on."""
 
-    plane_growths  : growths of a bracket between planes
-    plane_meetings : meetings of two planes; a few find the kink
-    slope_growths  : growths of a bracket between slopes: to 1e24
-    rough_rounds   : looks at the slopes that a constant which is only a candidate is worth
-    exact_rounds   : looks after which every third has halved away rounding
-    """
-
-    plane_growths: int = 30
-    plane_meetings: int = 100
-    slope_growths: int = 40
-    rough_rounds: int = 12
-    exact_rounds: int = 200
+    plane_growths: int = 30  # growths of a bracket between planes
+    plane_meetings: int = 100  # meetings of two planes; a few find the kink
+    slope_growths: int = 40  # growths of a bracket between slopes: to 1e24
+    rough_rounds: int = 12  # looks at the slopes that a constant which is only a candidate is worth
+    exact_rounds: int = 200  # looks after which every third has halved away rounding
 
 
 SETTINGS = ConstantSettings()

@@ -41,12 +41,9 @@ _COMMON = ("is_convex", "shapes", "weight_blocks", "data_size")
 
 @dataclass(frozen=True)
 class FormSettings:
-    """Limit of models whose memory is not checked.
+    """Limit of models whose memory is not checked."""
 
-    unchecked_entries : unknowns that fit into any memory
-    """
-
-    unchecked_entries: int = 10_000
+    unchecked_entries: int = 10_000  # unknowns that fit into any memory
 
 
 SETTINGS = FormSettings()

@@ -218,14 +218,10 @@ _KINK_ROUNDING_SHARE = 64 * float(np.finfo(float).eps)
 
 @dataclass(frozen=True)
 class TermSettings:
-    """Sizes of what terms hold.
+    """Sizes of what terms hold."""
 
-    slab_entries : entries of inputs whose absolute values are taken at once
-    kept_entries : most predictions that are kept beside the last value asked for: 64 MB
-    """
-
-    slab_entries: int = 1 << 22
-    kept_entries: int = 1 << 23
+    slab_entries: int = 1 << 22  # entries of inputs whose absolute values are taken at once
+    kept_entries: int = 1 << 23  # most predictions that are kept beside the last value asked for: 64 MB
 
 
 SETTINGS = TermSettings()

@@ -19,14 +19,10 @@ __all__ = [
 
 @dataclass(frozen=True)
 class VerifySettings:
-    """Limits of a verdict.
+    """Limits of a verdict."""
 
-    exact_flops : most products of numbers of the exact check
-    default_tol : relative gap up to which a claim is confirmed where the user names none
-    """
-
-    exact_flops: int = 20_000_000
-    default_tol: float = 1e-4
+    exact_flops: int = 20_000_000  # most products of numbers of the exact check
+    default_tol: float = 1e-4  # relative gap up to which a claim is confirmed where the user names none
 
 
 SETTINGS = VerifySettings()

@@ -40,16 +40,12 @@ __all__ = [
 
 @dataclass(frozen=True)
 class FeasibilitySettings:
-    """Limits of moves into the constraints.
+    """Limits of moves into the constraints."""
 
-    drawn_shares  : shares by which points are drawn into balls beyond their surface, in turn: what linear constraints undo of it
-    added_rounds  : rounds in which linear constraints that a move touches are added
-    equation_rows : most equations that are solved at once
-    """
-
+    # shares by which points are drawn into balls beyond their surface, in turn: what linear constraints undo of it
     drawn_shares: tuple[float, ...] = (0.0, 1e-13, 1e-11, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5)
-    added_rounds: int = 25
-    equation_rows: int = 1_500
+    added_rounds: int = 25  # rounds in which linear constraints that a move touches are added
+    equation_rows: int = 1_500  # most equations that are solved at once
 
 
 SETTINGS = FeasibilitySettings()

@@ -45,12 +45,9 @@ __all__ = [
 
 @dataclass(frozen=True)
 class VarianceSettings:
-    """Limit of the guess of variances.
+    """Limit of the guess of variances."""
 
-    factor_halvings : halvings of the interval of their factor
-    """
-
-    factor_halvings: int = 200
+    factor_halvings: int = 200  # halvings of the interval of their factor
 
 
 SETTINGS = VarianceSettings()

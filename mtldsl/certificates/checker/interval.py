@@ -60,12 +60,9 @@ FUNCTION_ROUNDING = 16 * UNIT
 
 @dataclass(frozen=True)
 class FractionSettings:
-    """Size of fractions.
+    """Size of fractions."""
 
-    kept_bits : bits that are kept of fractions which have more
-    """
-
-    kept_bits: int = 200
+    kept_bits: int = 200  # bits that are kept of fractions which have more
 
 
 SETTINGS = FractionSettings()

@@ -359,11 +359,9 @@ class RowLossFormula:
 
 @dataclass(frozen=True)
 class JointLossSettings:
-    """Limit of the shares of tasks in a maximum.
+    """Limit of the shares of tasks in a maximum."""
 
-    least_task_share : least share of a task: one without multipliers has a share to divide them by
-    """
-
+    # least share of a task: one without multipliers has a share to divide them by
     least_task_share: float = 2.0**-60
 
 

@@ -27,12 +27,9 @@ __all__ = [
 
 @dataclass(frozen=True)
 class TableSettings:
-    """Size of slabs of tables.
+    """Size of slabs of tables."""
 
-    slab_entries : pairs of samples, or tables, that are held at once
-    """
-
-    slab_entries: int = 2_000_000
+    slab_entries: int = 2_000_000  # pairs of samples, or tables, that are held at once
 
 
 SETTINGS = TableSettings()

@@ -89,12 +89,9 @@ class LatentGroupsFormula(FunctionFormula):
 
 @dataclass(frozen=True)
 class NormSettings:
-    """Limit of searches for a level.
+    """Limit of searches for a level."""
 
-    level_halvings : halvings of an interval of floats: to their spacing
-    """
-
-    level_halvings: int = 60
+    level_halvings: int = 60  # halvings of an interval of floats: to their spacing
 
 
 SETTINGS = NormSettings()

@@ -161,18 +161,13 @@ def _outward(x: float, side: int) -> str:
 
 @dataclass(frozen=True)
 class ProofCheckSettings:
-    """Limits of what a proof's file may claim, and of repairs.
+    """Limits of what a proof's file may claim, and of repairs."""
 
-    zero_share      : part of the objective at weights of zero below which an optimum counts as zero
-    reach_factor    : sizes of the point and of the labels that a region holds at least
-    drawn_shares    : shares by which multipliers are drawn towards zero, in turn: at the ends of their domains they have no room
-    left_out_rounds : rounds that leave out multipliers of bounds with another sign
-    """
-
-    zero_share: float = 1e-8
-    reach_factor: float = 100.0
+    zero_share: float = 1e-8  # part of the objective at weights of zero below which an optimum counts as zero
+    reach_factor: float = 100.0  # sizes of the point and of the labels that a region holds at least
+    # shares by which multipliers are drawn towards zero, in turn: at the ends of their domains they have no room
     drawn_shares: tuple[float, ...] = (0.0, 1e-9, 1e-6)
-    left_out_rounds: int = 5
+    left_out_rounds: int = 5  # rounds that leave out multipliers of bounds with another sign
 
 
 SETTINGS = ProofCheckSettings()

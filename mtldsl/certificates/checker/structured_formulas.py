@@ -23,14 +23,10 @@ __all__ = [
 
 @dataclass(frozen=True)
 class StructuredFormulaSettings:
-    """Limits of formulas over all labellings.
+    """Limits of formulas over all labellings."""
 
-    enumeration_labels : most labels of which all labellings are looked at
-    slab_entries       : tables that are held at once
-    """
-
-    enumeration_labels: int = 14
-    slab_entries: int = 2_000_000
+    enumeration_labels: int = 14  # most labels of which all labellings are looked at
+    slab_entries: int = 2_000_000  # tables that are held at once
 
 
 SETTINGS = StructuredFormulaSettings()

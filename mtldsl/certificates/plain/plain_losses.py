@@ -31,12 +31,9 @@ GAP = 2
 
 @dataclass(frozen=True)
 class PlainLossSettings:
-    """Limit of formulas over all labellings.
+    """Limit of formulas over all labellings."""
 
-    labelling_entries : most entries of all tables together: about a tenth of a second
-    """
-
-    labelling_entries: int = 50_000_000
+    labelling_entries: int = 50_000_000  # most entries of all tables together: about a tenth of a second
 
 
 SETTINGS = PlainLossSettings()

@@ -104,15 +104,12 @@ def tree_norm(W, atom):
 
 @dataclass(frozen=True)
 class PlainPenaltySettings:
-    """Limits of minima that are bounded from both sides, and of kernels.
+    """Limits of minima that are bounded from both sides, and of kernels."""
 
-    bound_steps  : steps after which a minimum is known to lie between two bounds, however far these are apart
-    pivot_share  : pivots that tell that a kernel has full rank, of the largest
-    kernel_tasks : most tasks of a kernel that is written out: 30 MB, and a second for its factor
-    """
-
+    # steps after which a minimum is known to lie between two bounds, however far these are apart
     bound_steps: int = 200
-    pivot_share: float = 1e-5
+    pivot_share: float = 1e-5  # pivots that tell that a kernel has full rank, of the largest
+    # most tasks of a kernel that is written out: 30 MB, and a second for its factor
     kernel_tasks: int = 2_000
 
 

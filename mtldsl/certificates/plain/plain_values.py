@@ -48,15 +48,11 @@ __all__ = [
 
 @dataclass(frozen=True)
 class PlainValueSettings:
-    """Sizes of slabs, and of samples of rounding errors.
+    """Sizes of slabs, and of samples of rounding errors."""
 
-    slab_entries        : numbers that are made beside the result at once
-    slab_rows           : samples of which a formula's temporaries stay in the cache
-    rounding_directions : random signs of rounding errors that a function of many numbers is tried with
-    """
-
-    slab_entries: int = 1 << 22
-    slab_rows: int = 1 << 14
+    slab_entries: int = 1 << 22  # numbers that are made beside the result at once
+    slab_rows: int = 1 << 14  # samples of which a formula's temporaries stay in the cache
+    # random signs of rounding errors that a function of many numbers is tried with
     rounding_directions: int = 4
 
 

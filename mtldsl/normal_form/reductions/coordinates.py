@@ -48,17 +48,14 @@ __all__ = [
 
 @dataclass(frozen=True)
 class CoordinateSettings:
-    """Limits of changes of coordinates.
+    """Limits of changes of coordinates."""
 
-    centre_ratio    : least median of labels that is taken off them, relative to their width
-    pivot_share     : squared pivot of a kernel matrix, of the largest, below which its factor would lose half the digits
-    condition_ratio : condition of a penalty, by whose root inputs are divided, up to which they keep half of the digits
-    dense_entries   : numbers that sparse inputs may become where new coordinates make them dense
-    """
-
-    centre_ratio: float = 1e4
+    centre_ratio: float = 1e4  # least median of labels that is taken off them, relative to their width
+    # squared pivot of a kernel matrix, of the largest, below which its factor would lose half the digits
     pivot_share: float = 1e-6
+    # condition of a penalty, by whose root inputs are divided, up to which they keep half of the digits
     condition_ratio: float = 1e12
+    # numbers that sparse inputs may become where new coordinates make them dense
     dense_entries: int = 4_000_000
 
 

@@ -26,11 +26,9 @@ __all__ = [
 
 @dataclass(frozen=True)
 class StatisticsSettings:
-    """Limit of reflections of sparse rows.
+    """Limit of reflections of sparse rows."""
 
-    dense_entries : numbers that sparse rows may become: some seconds of a hundred features
-    """
-
+    # numbers that sparse rows may become: some seconds of a hundred features
     dense_entries: int = 100_000_000
 
 

@@ -165,12 +165,9 @@ class RowTerm(LossTerm):
 
 @dataclass(frozen=True)
 class JointTermSettings:
-    """Step of differences.
+    """Step of differences."""
 
-    step_share : relative step of the differences that tell how a conjugate falls with a share
-    """
-
-    step_share: float = 1e-5
+    step_share: float = 1e-5  # relative step of the differences that tell how a conjugate falls with a share
 
 
 SETTINGS = JointTermSettings()

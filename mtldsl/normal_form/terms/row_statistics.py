@@ -45,13 +45,10 @@ RowSlab = tuple[Any, np.ndarray, "np.ndarray | None"]
 
 @dataclass(frozen=True)
 class RowSlabSettings:
-    """Sizes of the slabs of rows that are summed one after the other.
+    """Sizes of the slabs of rows that are summed one after the other."""
 
-    slab_entries : inputs that are centred at once: they stay in the cache
-    centre_rows  : rows without weights whose mean is the centre: at most some standard deviations off
-    """
-
-    slab_entries: int = 1 << 17
+    slab_entries: int = 1 << 17  # inputs that are centred at once: they stay in the cache
+    # rows without weights whose mean is the centre: at most some standard deviations off
     centre_rows: int = 64
 
 
