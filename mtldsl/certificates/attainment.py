@@ -145,15 +145,10 @@ class CoupledTasks:
     ):
         parts = []
         for row, task, with_one in zip(rows, owner, with_intercept, strict=True):
-            columns = [_times(row.X, way, task) for way in ways]
             ones = np.zeros((row.X.shape[0], len(tasks)))
             ones[:, tasks.index(task)] = with_one
-            if len(tasks) > 1 or sparse.issparse(row.X):
-                parts.append(sparse.hstack([*columns, sparse.csr_array(ones)], format="csr"))
-            else:
-                parts.append(np.hstack([*columns, ones]))
-        stacked = sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.vstack(parts)
-        self.X: Any = stacked
+            parts.append(sparse.hstack([*(_times(row.X, way, task) for way in ways), sparse.csr_array(ones)]))
+        self.X = sparse.csr_array(sparse.vstack(parts))
         self.side = np.concatenate([row.side for row in rows])
         self.strict = np.concatenate([row.strict for row in rows])
         self.owner = np.repeat(owner, [len(row.side) for row in rows])
@@ -181,8 +176,7 @@ class CoupledTasks:
         tight = np.flatnonzero((margins <= SETTINGS.zero_margin_share * size) | (self.side == 0))
         if len(tight) * len(D) > SETTINGS.exact_entries:
             return None
-        rows = self.X[tight].toarray() if sparse.issparse(self.X) else self.X[tight]
-        exact = _in_null_space(rows[:, used], D[used])
+        exact = _in_null_space(self.X[tight].toarray()[:, used], D[used])
         if exact is None:
             return None
         moved = np.zeros(len(D))
@@ -200,12 +194,7 @@ class CoupledTasks:
         from scipy.optimize import linprog  # which takes long to import
 
         n, d = self.X.shape
-        scale = np.sqrt(
-            np.asarray(
-                (self.X * self.X if not sparse.issparse(self.X) else self.X.multiply(self.X)).sum(axis=0)
-            ).ravel()
-            / n
-        )
+        scale = np.sqrt(np.asarray(self.X.power(2).sum(axis=0)).ravel() / n)
         scale[scale == 0.0] = 1.0
         moves = self.side != 0
         signed = sparse.csr_array(sparse.diags_array(self.side[moves]) @ self.X[moves] / scale)
@@ -268,20 +257,17 @@ class CoupledTasks:
         return margins, 2.0 * (len(D) + 2) * _EPS * np.asarray(abs(self.X) @ np.abs(D)).ravel()
 
     def _exactly(self, j: int, D: np.ndarray) -> Fraction:
-        row = self.X[[j]].toarray().ravel() if sparse.issparse(self.X) else self.X[j]
+        row = self.X[[j]].toarray().ravel()
         used = np.flatnonzero((row != 0.0) & (D != 0.0))
         return sum((Fraction(float(row[k])) * Fraction(float(D[k])) for k in used.tolist()), Fraction(0))
 
 
-def _times(X: Any, way: RecessionDirection, task: int) -> Any:
+def _times(X: Any, way: RecessionDirection, task: int) -> sparse.csr_array:
     """(n, rows) the columns of one task's inputs that a way moves predictions by."""
     where = np.flatnonzero(way.tasks == task)
     if not where.size:
         return sparse.csr_array((X.shape[0], len(way.rows)))
-    own = X if len(way.rows) == X.shape[1] else X[:, way.rows]
-    own = own if sparse.issparse(own) else np.asarray(own, float)
-    value = float(way.values[where[0]])
-    return own if value == 1.0 else value * own
+    return sparse.csr_array(X[:, way.rows], dtype=float) * float(way.values[where[0]])
 
 
 def _in_null_space(rows: np.ndarray, D: np.ndarray) -> list[Fraction] | None:

@@ -176,22 +176,12 @@ def _at_kinks(sharing: Sequence[LossTerm], at) -> np.ndarray:
 
 def _quantile(kinks: np.ndarray, low: np.ndarray, high: np.ndarray) -> float:
     """Return where the sum of the slopes, `low` left of each kink and `high` right of it, changes sign."""
-    widths, lowest, last = high - low, float(low.sum()), len(kinks) - 1
-    total = float(widths.sum())
-    if widths.min() == widths.max():  # a selection, no sort
-        width = float(widths[0])
-        first = min(max(int(np.ceil((-1e-11 * total - lowest) / width)) - 1, 0), last)
-        after = min(first + 1, last)
-        places = np.partition(kinks, (first, after))
-        slope = lowest + (first + 1) * width
-    else:
-        order = np.argsort(kinks)
-        places, slopes = kinks[order], lowest + np.cumsum(widths[order])
-        first = min(int(np.count_nonzero(slopes < -1e-11 * total)), last)
-        after = min(first + 1, last)
-        slope = float(slopes[first])
-    if abs(slope) <= 1e-11 * total:
-        return 0.5 * float(places[first] + places[after])
+    order, last = np.argsort(kinks), len(kinks) - 1
+    places, widths = kinks[order], (high - low)[order]
+    slopes, rounding = float(low.sum()) + np.cumsum(widths), 1e-11 * float(widths.sum())
+    first = min(int(np.count_nonzero(slopes < -rounding)), last)
+    if abs(slopes[first]) <= rounding:
+        return 0.5 * float(places[first] + places[min(first + 1, last)])
     return float(places[first])
 
 

@@ -132,10 +132,8 @@ class TypedLatex:
         self._symbols = {
             kind: next((one for one in few if one not in taken), few[0]) for kind, few in _FREE.items()
         }
-        several = {
-            kind: n > 1
-            for kind, n in _counted(kind for one in parts + limits for kind in _kinds(one)).items()
-        }
+        kinds = [_kind(shape.split(", ")) for one in parts + limits for shape in _ARRAY.findall(one)]
+        several = {kind: kinds.count(kind) > 1 for kind in kinds}
         self.terms = [self._with_constants(one, several) for one in parts]
         self.constraints = [self._with_constants(one, several) for one in limits]
         self.objective = Objective(
@@ -170,19 +168,8 @@ class TypedLatex:
         return _ARRAY.sub(symbol, latex)
 
 
-def _kinds(latex: str) -> list[str]:
-    return [_kind(shape.split(", ")) for shape in _ARRAY.findall(latex)]
-
-
 def _kind(shape: list[str]) -> str:
     return "matrix" if len(shape) > 1 else "vector"
-
-
-def _counted(kinds: Any) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for kind in kinds:
-        found[kind] = found.get(kind, 0) + 1
-    return found
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -36,15 +36,9 @@ def check_against_arrays(
     exact: bool = False,
     tol: float | None = None,
 ) -> Verdict:
-    """Check a saved proof against the data: `Tasks`, `DataArrays` or a list of these; none where the proof holds its data.
+    """Check a saved proof, as `verify_proof` says, against the data: `Tasks`, `DataArrays` or a list of these.
 
     model : the normal form that the proof must be of, as plain data; None: that of the file, which the verdict states
-    where : where the user's model stands, for the verdict
-    exact : in rational numbers, for small problems
-    tol   : the relative gap up to which the claim is confirmed; None: 1e-4, or the tolerance of the file where that is smaller
-
-    DataError where the file is not a proof, the data are not those that the proof is about (the message says which array differs), or
-    `exact` is asked of a large problem. Another model is said in the verdict, and confirmed is False.
     """
     if tol is not None and not (isinstance(tol, (int, float)) and not isinstance(tol, bool) and 0 < tol < 1):
         raise DataError(

@@ -251,59 +251,44 @@ class SortedL1Formula(FunctionFormula):
         return (self._ranked(Z).cumsum(0) / self.number(self.a).cumsum(0)).max()
 
 
-class L21Formula(CellNormFormula):
-    def norms(self, W):
-        return W.square().sum(axis=1).sqrt()
-
-    def over_entries(self, per_cell):
-        return np.broadcast_to(per_cell, self.shape[0])[:, None]
-
-
-class L1InfFormula(L21Formula):
-    def norms(self, W):
-        return abs(W).max(axis=1)
-
-    def dual_norms(self, Z):
-        return abs(Z).sum(axis=1)
-
-
-class L12Formula(CellNormFormula):
-    def norms(self, W):
-        return W.square().sum(axis=0).sqrt()
-
-    def over_entries(self, per_cell):
-        return per_cell
-
-
 class GroupsFormula(CellNormFormula):
-    """Groups of rows or columns; those in no group are free."""
+    """Groups of rows or columns, or each by itself; those in no group are free."""
 
     key, axis = "groups", 0
 
     def read(self, parameters):
         super().read(parameters)
-        groups = parameters.get(self.key)
-        self.groups = [[j] for j in range(self.shape[self.axis])] if groups is None else groups
-        members = [int(j) for group in self.groups for j in group]
+        self.groups = parameters.get(self.key)
+        members = [int(j) for group in self.groups or () for j in group]
         if len(set(members)) < len(members):
             raise UnsupportedFormula("a norm of groups that overlap")
 
     def norms(self, W):
         sums = W.square().sum(axis=1 - self.axis)
-        parts = [sums[np.asarray(group)].sum().reshape(1) for group in self.groups]
-        return join_intervals(parts).sqrt()
+        if self.groups is not None:
+            sums = join_intervals(sums[np.asarray(group)].sum().reshape(1) for group in self.groups)
+        return sums.sqrt()
 
     def over_entries(self, per_cell):
-        line = np.zeros(self.shape[self.axis])
-        for group, weight in zip(self.groups, np.broadcast_to(per_cell, len(self.groups)), strict=True):
-            line[np.asarray(group)] = weight
+        line = np.broadcast_to(per_cell, self.shape[self.axis] if self.groups is None else len(self.groups))
+        if self.groups is not None:
+            weights, line = line, np.zeros(self.shape[self.axis])
+            for group, weight in zip(self.groups, weights, strict=True):
+                line[np.asarray(group)] = weight
         return line[:, None] if self.axis == 0 else line[None, :]
 
     @property
     def takes(self):
-        return (
-            np.broadcast_to(self.over_entries(1.0 if self.weights is None else self.weights), self.shape) > 0
-        )
+        weights = 1.0 if self.weights is None else self.weights
+        return np.broadcast_to(self.over_entries(weights), self.shape) > 0
+
+
+class L1InfFormula(GroupsFormula):
+    def norms(self, W):
+        return abs(W).max(axis=1)
+
+    def dual_norms(self, Z):
+        return abs(Z).sum(axis=1)
 
 
 class ColumnGroupsFormula(GroupsFormula):
@@ -403,7 +388,7 @@ class TotalVariationFormula(FunctionFormula):
 
 #: word -> its class, of the norms and seminorms; balls are of these
 NORMS = {
-    "l1_norm": L1Formula, "sorted_l1_norm": SortedL1Formula, "l21_norm": L21Formula, "l12_norm": L12Formula, "l1_inf_norm": L1InfFormula, "group_norm": GroupsFormula,
+    "l1_norm": L1Formula, "sorted_l1_norm": SortedL1Formula, "l21_norm": GroupsFormula, "l12_norm": ColumnGroupsFormula, "l1_inf_norm": L1InfFormula, "group_norm": GroupsFormula,
     "column_group_norm": ColumnGroupsFormula, "frobenius_norm": FrobeniusFormula, "trace_norm": TraceFormula, "total_variation": TotalVariationFormula,
     "tree_norm": TreeFormula, "latent_group_norm": LatentGroupsFormula,
 }  # fmt: skip

@@ -152,9 +152,6 @@ def _highest_of_all(tables, truth, loss):
     return np.max(total + np.where(b + c > 0, delta, 0.0), axis=1)
 
 
-__all__: list[str] = []
-
-
 @defined("squared_loss", "samples")
 def squared_loss(z, y, atom):
     """(z - y)^2 / 2"""

@@ -18,8 +18,6 @@ __all__ = [
     "spectrum_of",
 ]
 
-__all__: list[str] = []
-
 
 def _weighted(weights, values):
     """Add up values, each times its weight where there are any."""

@@ -10,9 +10,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from mtldsl.certificates.plain import plain_losses, plain_metrics, plain_penalties
-from mtldsl.certificates.plain import plain_losses as plain_labellings
-from mtldsl.certificates.plain import plain_penalties as plain_structures
 from mtldsl.certificates.plain.plain_formula import DEFINITIONS, Definition
 from mtldsl.certificates.plain.plain_losses import GAP
 from mtldsl.certificates.plain.plain_penalties import (
@@ -164,7 +161,6 @@ def table_of(tasks: Any, values: np.ndarray, missing: float) -> np.ndarray:
 # The terms and the constraints of a statement at a point, by plain formulas, with how far rounding may have moved them.
 
 _EPS = float(np.finfo(float).eps)
-_PARTS = plain_labellings, plain_losses, plain_metrics, plain_penalties, plain_structures
 
 
 #: Units in the last place by which a sum may be off, relative to the absolute values that it is made of; as in `certificates/dual_bound.py`.
