@@ -28,7 +28,6 @@ __all__ = [
     "is_stated",
     "metrics_of",
     "missing_formula",
-    "orders_stated",
     "pairs_in_order",
 ]
 
@@ -167,13 +166,6 @@ SETTINGS = MetricReferenceSettings()
 HIGHEST: dict[str, Callable] = {}
 
 
-def orders_stated(metric, positives: int, negatives: int) -> int:
-    """Return how many functions the statement of a task takes the maximum of."""
-    if metric.name == "PartialAUC":
-        return positives * (negatives + 1)
-    return comb(positives + negatives, positives)
-
-
 # --------------------------------------------------------------------------------- part of the area under the ROC curve
 
 
@@ -303,7 +295,10 @@ def is_stated(metric, y) -> bool:
     if is_of_rankings(metric) and metric.name in HIGHEST:
         if len(y) > SETTINGS.order_rows:
             return False
-        return orders_stated(metric, positives, negatives) <= SETTINGS.stated_orders
+        # the functions that the statement takes the maximum of
+        area = metric.name == "PartialAUC"
+        orders = positives * (negatives + 1) if area else comb(positives + negatives, positives)
+        return orders <= SETTINGS.stated_orders
     if is_of_rankings(metric):
         return positives * negatives <= SETTINGS.stated_pairs
     return len(y) <= SETTINGS.stated_rows

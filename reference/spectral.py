@@ -57,41 +57,25 @@ SETTINGS = SpectrumSettings()
 # ------------------------------------------------------------------------------------------- the definitions
 
 
-def _log_slope(x, atom):
-    return 0.5 / (x + np.sqrt(x))
-
-
-@spectrum("log_rank", slope=_log_slope)
+@spectrum("log_rank", slope=lambda x, atom: 0.5 / (x + np.sqrt(x)))
 def log_rank(x, atom):
     """log(1 + sqrt(x))"""
     return np.log(1.0 + np.sqrt(x))
 
 
-def _capped_slope(x, atom):
-    return np.where(np.sqrt(x) < atom.tau, 0.5 * x**-0.5, 0.0)
-
-
-@spectrum("capped_trace_norm", slope=_capped_slope)
+@spectrum("capped_trace_norm", slope=lambda x, atom: np.where(np.sqrt(x) < atom.tau, 0.5 * x**-0.5, 0.0))
 def capped_trace_norm(x, atom):
     """sqrt(x) up to tau, then tau"""
     return np.where(np.sqrt(x) < atom.tau, np.sqrt(x), atom.tau)
 
 
-def _schatten_slope(x, atom):
-    return 0.5 * atom.p * x ** (0.5 * atom.p - 1.0)
-
-
-@spectrum("schatten_norm", slope=_schatten_slope)
+@spectrum("schatten_norm", slope=lambda x, atom: 0.5 * atom.p * x ** (0.5 * atom.p - 1.0))
 def schatten_norm(x, atom):
     """sqrt(x)^p"""
     return np.sqrt(x) ** atom.p
 
 
-def _own_slope(x, atom):
-    return np.asarray(atom.derivative(x), float)
-
-
-@spectrum("spectral_penalty", slope=_own_slope)
+@spectrum("spectral_penalty", slope=lambda x, atom: np.asarray(atom.derivative(x), float))
 def spectral_penalty(x, atom):
     """r(x), the user's"""
     return np.asarray(atom.function(x), float)

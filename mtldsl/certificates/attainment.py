@@ -156,8 +156,10 @@ class CoupledTasks:
     def direction(self, own: np.ndarray, low, high, others: bool, largest: int) -> np.ndarray | None:
         """The tasks' own weights where they will do (without `others`: on every sample), else what a linear program finds."""
         free = np.clip(own, low, high)
-        if self.is_proven(free) and (others or (np.array_equal(free, own) and self.is_complete(free))):
-            return free
+        if self.is_proven(free):
+            every = all(complete for _, complete in self.separated(free))
+            if others or (np.array_equal(free, own) and every):
+                return free
         if not others or self.X.shape[0] * self.X.shape[1] > largest:
             return None
         found = self._program(low, high)
@@ -215,10 +217,6 @@ class CoupledTasks:
         D = solved.x[:d] / scale
         size = float(np.max(np.abs(D), initial=0.0))
         return D / size if size > 0.0 else None
-
-    def is_complete(self, D: np.ndarray) -> bool:
-        """Tell whether every prediction surely moves, and each lowers its loss."""
-        return all(complete for _, complete in self.separated(D))
 
     def separated(self, D: np.ndarray) -> list[tuple[int, bool]]:
         """The tasks of which some loss surely falls, and whether all of each do; all tasks where none does."""

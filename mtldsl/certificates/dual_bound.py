@@ -13,7 +13,6 @@ from mtldsl.certificates.multipliers import (
     SETTINGS as MULTIPLIERS,
 )
 from mtldsl.certificates.multipliers import (
-    infeasibility_penalty,
     losses_work,
     make_stationary,
     region,
@@ -213,7 +212,7 @@ def _paid(bound: Bound, form: NormalForm, blocks: Blocks, u, free: dict) -> Boun
     """The bound, lowered by what the residual on free blocks may do within a stated region; free: as `make_stationary` says."""
     work = losses_work(form, blocks, u)
     reach = {name: region(name, blocks, size, work[name]) for name, (_, size) in free.items()}
-    paid = sum(infeasibility_penalty(residual, reach[name]) for name, (residual, _) in free.items())
+    paid = sum(float(np.sum(np.abs(residual) * reach[name])) for name, (residual, _) in free.items())
     intercepts = tuple(block.name for block in form.blocks if block.intercept_of is not None)
     return replace(bound, value=bound.value - paid, paid=paid, region=reach, intercepts=intercepts)
 
@@ -255,7 +254,7 @@ def _best_scaling(form: NormalForm, u, v) -> Bound:
         ):
             total += (0.0 if constant is None else loss.along(dual, constant)) - loss.conjugate(dual)
         for f, dual in zip(form.functions, v, strict=True):
-            total += _function_part(f, dual, t)
+            total += f.dual_value(t * dual)
         return total
 
     losses = scaled(largest)
@@ -312,12 +311,6 @@ def _at_zero(form: NormalForm) -> float:
     """Return what multipliers of zero prove: the sum of the terms' infima."""
     parts = (*form.losses, *form.functions)
     return form.constant - sum(part.conjugate_at_zero for part in parts)
-
-
-def _function_part(f: FunctionTerm, dual, t: float) -> float:
-    inner = 0.0 if f.map.offset is None else float(np.vdot(t * dual, f.map.offset))
-    # of a norm 0 up to the largest t, which its gauge has said: of a matrix's spectrum that costs singular values
-    return inner - (0.0 if f.atom.norm else f.conjugate(t * dual))
 
 
 # --------------------------------------------------------------------------------------------------------------

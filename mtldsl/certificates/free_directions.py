@@ -81,7 +81,8 @@ def is_between_tasks(f: FunctionTerm, block: str) -> bool:
 def _kinds(parts: list[_ResidualPart], p: int, m: int) -> list[RowKind]:
     codes = np.zeros((p, len(parts) + 1), int)  # what may take part in a row, in one number a function
     for column, part in enumerate(parts):
-        codes[part.rows, column] = 1 if part.mask is None else 2 + _kinds_of(part.mask)
+        masks = None if part.mask is None else np.unique(part.mask, axis=0, return_inverse=True)[1].ravel()
+        codes[part.rows, column] = 1 if masks is None else 2 + masks
     _, first, kind = np.unique(codes, axis=0, return_index=True, return_inverse=True)
     kinds = []
     for j, example in enumerate(first):
@@ -153,10 +154,6 @@ def _spanned_entries(f: FunctionTerm, v: np.ndarray) -> np.ndarray:
     if np.any(one[~kept]) or np.any(other[~kept_too]):
         return np.zeros(v.shape, bool)  # no such function
     return (kept & kept_too) | ((kept | kept_too) & (v != 0.0))
-
-
-def _kinds_of(mask: np.ndarray) -> np.ndarray:
-    return np.unique(mask, axis=0, return_inverse=True)[1].ravel()
 
 
 def _row_kind(rows: np.ndarray, example: int, parts: list[_ResidualPart], m: int) -> RowKind:

@@ -17,7 +17,6 @@ __all__ = [
     "ROUNDING_SHARE",
     "SETTINGS",
     "add_magnitudes",
-    "infeasibility_penalty",
     "is_rounding",
     "losses_work",
     "magnitudes",
@@ -118,11 +117,6 @@ def is_rounding(residual: np.ndarray, size: np.ndarray) -> bool:
     return largest_share(residual, size) <= ROUNDING_SHARE
 
 
-def infeasibility_penalty(residual: np.ndarray, region: np.ndarray) -> float:
-    """max over |x| <= region of |<r, x>|."""
-    return float(np.sum(np.abs(residual) * region))
-
-
 def losses_work(form: NormalForm, blocks: Blocks, u) -> Blocks:
     """For every block and column the size of what multipliers do to predictions and labels: sum of <|u_i|, max(|z_i|, |y_i|)> over
     the tasks i that the column has a part in.
@@ -190,17 +184,15 @@ def make_stationary(
 
 def _taker(form: NormalForm, block: str) -> int | None:
     """The function that can take any multiplier on this block: one with an everywhere finite conjugate if there is one."""
-    candidates = [
-        k
-        for k, f in enumerate(form.functions)
-        if f.map.multiple_of(block) and (f.atom.finite_dual or (f.atom.absorbs and _takes_all_entries(f)))
-    ]
+
+    def takes_all(f: FunctionTerm) -> bool:
+        # `absorbs` is said without knowing the shape: a group_norm may leave the last rows of this argument unpenalised
+        return f.atom.finite_dual or (
+            f.atom.absorbs and bool(np.isfinite(f.atom.dual_gauge(np.ones(f.map.shape))))
+        )
+
+    candidates = [k for k, f in enumerate(form.functions) if f.map.multiple_of(block) and takes_all(f)]
     return max(candidates, key=lambda k: form.functions[k].atom.finite_dual, default=None)
-
-
-def _takes_all_entries(f: FunctionTerm) -> bool:
-    """`absorbs` is said without knowing the shape: a group_norm may leave the last rows of this argument unpenalised."""
-    return bool(np.isfinite(f.atom.dual_gauge(np.ones(f.map.shape))))
 
 
 def _give_to_parts(form: NormalForm, block: str, u, v) -> None:
@@ -209,17 +201,16 @@ def _give_to_parts(form: NormalForm, block: str, u, v) -> None:
     """
     residual = stationarity(form, u, v)
     for k, f in enumerate(form.functions):
-        entries = f.map.entries
-        if len(entries) == 1 and entries[0].block == block and _selects(entries[0]):
-            part = entries[0].forward(residual[block]) / entries[0].coefficient ** 2
+        if f.map.blocks != (block,) or len(f.map.entries) > 1:
+            continue
+        (entry,) = f.map.entries
+        if picks(entry.left) and picks(
+            None if entry.right is None else entry.right.T
+        ):  # its adjoint puts them back
+            part = entry.forward(residual[block]) / entry.coefficient**2
             taken = f.atom.dual_project(v[k] - part)
             f.map.add_adjoint(taken - v[k], residual)
             v[k] = taken
-
-
-def _selects(entry) -> bool:
-    """Tell whether the map picks rows and columns, none of them twice: then its adjoint puts them back."""
-    return picks(entry.left) and picks(None if entry.right is None else entry.right.T)
 
 
 # ---------------------------------------------------------------------------------------------- intercepts
@@ -245,18 +236,14 @@ def _balance_intercepts(form: NormalForm, u) -> None:
         if separable:
             _shift_together(form, separable, [], u)
     for block in form.blocks:
-        of_labels = [t for t, loss in enumerate(form.losses) if _has_labels_of(loss, block)]
-        if of_labels:
+        of_labels = [
+            t for t, loss in enumerate(form.losses)
+            if isinstance(loss, LabelGraphTerm) and block.name in loss.map.blocks
+        ]  # fmt: skip
+        if of_labels and block.intercept_of is not None:
             balanced = balance_labels([form.losses[t] for t in of_labels], [u[t] for t in of_labels])  # pyrefly: ignore[bad-argument-type]
             for t, new in zip(of_labels, balanced, strict=True):
                 u[t] = new
-
-
-def _has_labels_of(loss: LossTerm, block) -> bool:
-    """Tell whether the block is of intercepts of labels over a graph, and in this loss."""
-    return (
-        block.intercept_of is not None and isinstance(loss, LabelGraphTerm) and block.name in loss.map.blocks
-    )
 
 
 def _shift_together(form: NormalForm, movable: list[int], fixed: list[int], u) -> bool:

@@ -94,17 +94,16 @@ def check_penalised(terms: Sequence[Term], bounds: Sequence, ranges: Mapping[Any
 
 def with_norms(term: Term, penalised: Mapping[LearnedUnknown, list[Term]]):
     """The structure of a term with the norms of its matrices in it; that of the term where there are none, or with the coefficient 0."""
-    norms = [sum(one.coefficient.value for one in penalised.get(m, ())) for m in _hashable(term.learned)]
+    learned: list[Any] = [
+        m if isinstance(m, LearnedUnknown) else None for m in term.learned
+    ]  # arrays have no hash
+    norms = [sum(one.coefficient.value for one in penalised.get(m, ())) for m in learned]
     if not any(norms):
         return term.atom
     first, second = (norm / term.coefficient.value for norm in norms)
     return SparseMatrixNormal.of(
         cast(MatrixNormal, term.atom), (first, second)
     )  # what else learns precisions
-
-
-def _hashable(learned) -> list:
-    return [m if isinstance(m, LearnedUnknown) else None for m in learned]
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -205,6 +205,12 @@ class FunctionTerm:
     def conjugate_at_zero(self) -> float:
         return 0.0 if self.atom.norm else self.conjugate(np.zeros(self.map.shape))
 
+    def dual_value(self, V) -> float:
+        """<V, offset> - conjugate(V), V in the conjugate's domain: its part of a dual bound."""
+        inner = 0.0 if self.map.offset is None else float(np.vdot(V, self.map.offset))
+        # of a norm 0 there: of a matrix's spectrum that costs singular values
+        return inner - (0.0 if self.atom.norm else self.conjugate(V))
+
     def dual_gauge(self, V) -> float:
         return self.atom.dual_gauge(V / self.coefficient)
 

@@ -36,7 +36,7 @@ def check_against_arrays(
     exact: bool = False,
     tol: float | None = None,
 ) -> Verdict:
-    """Check a saved proof, as `verify_proof` says, against the data: `Tasks`, `DataArrays` or a list of these.
+    """Check a saved proof, as `verify_proof` says, against the data: `Tasks` or `DataArrays`.
 
     model : the normal form that the proof must be of, as plain data; None: that of the file, which the verdict states
     """
@@ -46,7 +46,7 @@ def check_against_arrays(
         )  # fmt: skip
     proof, stored = read_proof(path)
     typed = f"verify({str(path)!r})"
-    given = [_as_data(one, typed) for one in _flat(data)]
+    given = [_as_data(one, typed) for one in data]
     matched = _matched(proof, given, stored, typed, where)
     if exact:
         work = sum(
@@ -99,10 +99,6 @@ def _beyond_float64(proof: dict, error: Exception) -> str:
     if np.isfinite(squares) and not isinstance(error, OverflowError):
         return ""
     return f"the objective at its point is beyond float64, which ends at 1.8e308; entries there are as large as {largest:.3g}"
-
-
-def _flat(data) -> list:
-    return [one for item in data for one in (item if isinstance(item, (list, tuple)) else [item])]
 
 
 def _as_data(named, typed: str) -> DataArrays:

@@ -405,11 +405,6 @@ def spectrum_of(matrix: Any) -> PlainSpectrum:
     return PlainSpectrum(basis, values, 0.0)
 
 
-def _logs(W, matrices, atom) -> tuple[float, float]:
-    first, second = matrices
-    return W.shape[1] * first.log_determinant(), W.shape[0] * second.log_determinant()
-
-
 def _size_of_prior(W, matrices, atom):
     logs = [
         count * (np.sum(np.abs(np.log(S.values))) + S.n_rest * abs(np.log(S.rest or 1.0)))
@@ -422,7 +417,8 @@ def _size_of_prior(W, matrices, atom):
 def matrix_normal(W, matrices, atom):
     """eta tr(Sigma1 W Sigma2 W^T) - rho (m log|Sigma1| + d log|Sigma2|)"""
     first, second = matrices
-    return atom.eta * second.form(first.root(W).T, 1) - atom.rho * sum(_logs(W, matrices, atom))
+    logs = W.shape[1] * first.log_determinant() + W.shape[0] * second.log_determinant()
+    return atom.eta * second.form(first.root(W).T, 1) - atom.rho * logs
 
 
 @defined("feature_covariance_norm", "kept")

@@ -32,7 +32,6 @@ __all__ = [
     "scores",
     "some_predictions",
     "some_samples",
-    "sums_of_table",
     "sums_of_tasks",
     "table_of",
     "totals_of",
@@ -219,11 +218,6 @@ class TypedPoint:
         definition = DEFINITIONS.get(term.atom.name)
         if term.atom.labels == "indicators":
             return self._of_labellings(term, definition)
-        has_table = move is None and term.tasks.is_shared and term.tasks.mask is None
-        if definition is not None and definition.kind == "samples" and has_table:
-            W = matrix_of(term.argument.tree, self.blocks)
-            sums = sums_of_table(term, definition.function, W, self.intercept(term))
-            return over_tasks(term, sums, definition.of_sum)
         z = self._predictions(term)
         z = z if move is None else move(z)
         if definition is None and term.atom.labels == "classes":
@@ -407,20 +401,6 @@ def rounding_of_samples(term: Any, function, size, z: np.ndarray, sizes: np.ndar
     moved = [np.abs(pointwise(function, term, z + sign * step) - l) for sign in (1.0, -1.0)]
     total = np.maximum(*moved) + _EPS * _ROUNDING_UNITS * np.abs(l)
     return total if size is None else total + _EPS * _ROUNDING_UNITS * pointwise(size, term, z.copy())
-
-
-def sums_of_table(term: Any, function, W: np.ndarray, b: np.ndarray | None) -> np.ndarray:
-    """Add up losses (m,) over the rows of one X with all labels, some rows at a time: what is made of them stays in the cache."""
-    tasks, m = term.tasks, term.tasks.n_tasks
-    y, s = tasks.targets.reshape(m, -1), tasks.sample_weights
-    s = None if s is None else s.reshape(m, -1)
-    n, sums = tasks.X.shape[0], np.zeros(m)
-    step = max(SETTINGS.slab_rows // m, 1)
-    for first in range(0, n, step):
-        rows = slice(first, first + step)
-        l = function(scores(tasks.X[rows] if n > step else tasks.X, W, b), y[:, rows], term.atom)
-        sums += np.sum(l if s is None else s[:, rows] * l, axis=1)
-    return sums
 
 
 def totals_of(tasks: Any) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -90,19 +90,12 @@ class LossOfWeights(Regularizer):
 
 
 @dataclass(frozen=True, eq=False)
-class LiftedTerm(FunctionTerm):
-    """One of these in a form."""
-
-    atom: LossOfWeights
-
-
-@dataclass(frozen=True, eq=False)
 class LossesOfWeightsRecipe:
     """Numbers of losses and of functions of a form, and the terms that some losses became, by the loss's place."""
 
     n_losses: int
     n_functions: int
-    terms: dict[int, LiftedTerm]
+    terms: dict[int, FunctionTerm]
 
 
 class LossesOfWeights:
@@ -133,18 +126,18 @@ class LossesOfWeights:
         kept = iter(point.loss_duals)
         own, lifted = point.function_duals[: recipe.n_functions], point.function_duals[recipe.n_functions :]
         found = {
-            t: term.atom.multipliers(term.map.forward(point.blocks), v)
+            t: cast(LossOfWeights, term.atom).multipliers(term.map.forward(point.blocks), v)
             for (t, term), v in zip(recipe.terms.items(), lifted, strict=True)
         }
         duals = [found[t] if t in found else next(kept) for t in range(recipe.n_losses)]
         return replace(point, loss_duals=duals, function_duals=own)
 
-    def _term(self, loss: LossTerm) -> LiftedTerm:
+    def _term(self, loss: LossTerm) -> FunctionTerm:
         function = self.of_weights(loss)
         stacked = (
             loss.map.with_row_below(loss.intercepts, 1.0 / function.unit) if loss.intercepts else loss.map
         )
-        return LiftedTerm(function, 1.0, stacked, loss.typed)
+        return FunctionTerm(function, 1.0, stacked, loss.typed)
 
 
 def has_one_maximum_a_task(loss: LossTerm) -> bool:

@@ -255,11 +255,8 @@ def _moved(point: Any, span: SpanRecovery, way: Callable[[np.ndarray], np.ndarra
     duals = point.function_duals
     if duals is not None:
         duals = [None if Z is None else way(np.asarray(Z)) for Z in duals]
-    return replace(point, blocks=_as_blocks(blocks), function_duals=duals)
-
-
-def _as_blocks(blocks: Blocks) -> Blocks:
-    return {name: np.ascontiguousarray(array) for name, array in blocks.items()}
+    blocks = {name: np.ascontiguousarray(array) for name, array in blocks.items()}
+    return replace(point, blocks=blocks, function_duals=duals)
 
 
 def _loss_in_span(loss: LossTerm, block: Block) -> tuple[LossTerm, SpanRecovery]:

@@ -341,8 +341,7 @@ class LabelGraphTerm(LossTerm):
     def _of_labellings(self, random: RandomLabelings) -> LabelDual:
         starts, labels = np.asarray(random.starts, dtype=np.int64), np.asarray(random.labels, dtype=np.uint8)
         counts, shares = np.diff(starts), np.maximum(random.weights, 0.0)
-        totals = np.add.reduceat(np.append(shares, 0.0), starts[:-1]) * (counts > 0)
-        shares = shares * np.repeat(self.weights / np.maximum(totals, 1.0), counts)
+        shares = shares * np.repeat(self.weights / np.maximum(_totals(random), 1.0), counts)
         samples = np.repeat(np.arange(len(counts)), counts)
         own = self.truth[samples]
         if np.any(labels[own == GAP] != GAP):
@@ -361,13 +360,7 @@ class LabelGraphTerm(LossTerm):
         s, p, t = flips[0], label_flip_probabilities(flips, self.truth), dual.share
         starts = self.truth.shape[1] * np.arange(len(p) + 1)
         flipped = each_flipped(self.truth).reshape(-1, p.shape[1])
-        mixture = (
-            self.cliques,
-            self.truth,
-            flipped,
-            (p * self.weights[:, None]).ravel(),
-            starts,
-        )
+        mixture = self.cliques, self.truth, flipped, (p * self.weights[:, None]).ravel(), starts
         image = (1.0 - s) * t * dual.image + s * changes_times(*mixture, self.tasks.X).T
         whole, table = dual.whole, expected_changes
 
@@ -377,7 +370,8 @@ class LabelGraphTerm(LossTerm):
             return (1.0 - s) * t * own + s * table(*mixture).toarray()
 
         if dual.margins is not None:
-            wrong = np.einsum("nk,nk->n", p, self._delta(flipped).reshape(p.shape))
+            truth = np.repeat(self.truth, p.shape[1], axis=0)
+            wrong = np.einsum("nk,nk->n", p, self.atom.delta(flipped, truth).reshape(p.shape))
             return LabelDual(image, both, margins=(1.0 - s) * t * dual.margins + s * self.weights * wrong)
         # an entropy is at least the mean of those of what is mixed; how probable the truth is, is not said
         rest = np.maximum(1.0 - p.sum(axis=1), 0.0)
@@ -388,11 +382,6 @@ class LabelGraphTerm(LossTerm):
             image, both, entropy=(1.0 - s) * own + s * of_flips, truth=np.ones(len(p)), weights=dual.weights,
             scores=known, flips=flips if known is not None else None,
         )  # fmt: skip
-
-    def _delta(self, flipped) -> np.ndarray:
-        """(n K,) what a labelling costs that differs from the truth in one label, sample after sample."""
-        truth = np.repeat(self.truth, self.truth.shape[1], axis=0)
-        return self.atom.delta(flipped, truth)
 
     def conjugate(self, u) -> float:
         return -self.dual_project(u).proven()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -111,16 +111,12 @@ class RowSpread:
             new[at] = array
             return new
 
-        fields: Any = map(widened, self.arrays[1:])
-        return RowSpread(which, *fields)
+        return RowSpread(which, *map(widened, self.arrays[1:]))
 
     @property
     def arrays(self) -> tuple[np.ndarray, ...]:
         """All that it is made of, in the order in which it is made."""
-        return (
-            self.which, self.weight, self.centre, self.total, self.gram,
-            self.label_centre, self.label_total, self.cross, self.square,
-        )  # fmt: skip
+        return tuple(getattr(self, field.name) for field in fields(self))
 
     @property
     def nbytes(self) -> int:
@@ -263,9 +259,9 @@ def _of_rows(tasks: Tasks, which: np.ndarray, n_tasks: int) -> dict[str, RowSpre
     every = [sum_statistics(map(_spread, slabs)) for slabs in row_slabs(tasks, together)]
     if together:
         return {"common": every[0], "own": None}
-    fields = zip(*(one.arrays[1:] for one in every), strict=True)
+    sums = zip(*(one.arrays[1:] for one in every), strict=True)
     order = np.argsort(which)
-    found = (np.concatenate(arrays)[order] for arrays in fields)
+    found = (np.concatenate(arrays)[order] for arrays in sums)
     return {"common": None, "own": RowSpread(np.asarray(which)[order], *found)}
 
 
