@@ -322,10 +322,7 @@ def structured_hinge(z, y, s, atom):
     delta = delta_of(metric, b, c, positives.size, negatives.size)
     row, column = np.nonzero(np.isfinite(delta))
     # every sum of the largest is written once and picked by the tables that contain it
-    return cp.max(delta[row, column] + _sums(-positives)[row] + _sums(negatives)[column])
-
-
-def _sums(x):
-    """Twice the sum of the k largest entries of x, for k = 0, 1, ..., all (cvxpy's sum_largest stumbles over all)."""
-    partial = [2.0 * cp.sum_largest(x, k) for k in range(1, x.size)]
-    return cp.hstack([cp.Constant(0.0), *partial, 2.0 * cp.sum(x)])
+    of_positives, of_negatives = (
+        cp.hstack([cp.Constant(0.0), _all_sums(x)]) for x in (-positives, negatives)
+    )
+    return cp.max(delta[row, column] + 2.0 * of_positives[row] + 2.0 * of_negatives[column])

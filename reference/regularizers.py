@@ -47,8 +47,7 @@ def _norms(W, atom) -> cp.Expression:
 @formula("column_group_norm")
 def column_group_norm(W, atom):
     """sum over groups c of a_c ||W_c||_F"""
-    norms = _norms(W, atom)
-    return cp.sum(norms) if atom.weights is None else np.broadcast_to(atom.weights, norms.shape) @ norms
+    return _weighted_sum(atom.weights, _norms(W, atom))
 
 
 class PenaltyStatement:

@@ -48,6 +48,7 @@ NEAR = {
     "mtldsl.normal_form.terms.structured_term": "tests/proof/test_certificate.py tests/compile/test_structured_term.py",
     "mtldsl.normal_form.terms.joint_losses": "tests/compile/test_radial_term.py tests/proof/test_certificate.py tests/test_mixed_models.py",
     "mtldsl.normal_form": "tests/proof/test_certificate.py tests/test_mixed_models.py",
+    "mtldsl.normal_form.term": "tests/proof/test_certificate.py tests/proof/test_infeasibility.py tests/test_mixed_models.py",
     "mtldsl.problems": "tests/check/test_cross_check.py",
     "mtldsl.problems.cross_check_comparison": "tests/check/test_cross_check.py tests/check/test_block_check.py",
     "mtldsl.problems.cross_check_blocks": "tests/check/test_block_check.py tests/check/test_block_check_spectral.py",
@@ -78,7 +79,7 @@ M = Mutation
 MUTATIONS = [
     # ---- the bound
     M("certificates.dual_bound", "0.0 if constant is None else loss.along(dual, constant)", "0.0"),
-    M("certificates.dual_bound", "float(np.vdot(t * dual, f.map.offset))", "0.0"),
+    M("normal_form.term", "float(np.vdot(V, self.map.offset))", "0.0"),
     M("certificates.dual_bound", "largest = 1.0 if gauge <= 1.0 else", "largest = 1.0 if True else"),
     M("certificates.dual_bound", "value=bound.value - paid", "value=bound.value"),
     M("certificates.dual_bound", "gauge = max((f.dual_gauge(dual)", "gauge = min((f.dual_gauge(dual)"),

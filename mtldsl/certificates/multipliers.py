@@ -51,22 +51,21 @@ class MultiplierSettings:
 SETTINGS = MultiplierSettings()
 
 
-def stationarity(form: NormalForm, u, v, only: Collection[str] | None = None) -> Blocks:
-    """r = sum A^T u + sum B^T v on every block; `only` these are needed: intercepts alone cost no product with the inputs."""
+def stationarity(form: NormalForm, u, v) -> Blocks:
+    """r = sum A^T u + sum B^T v on every block."""
     residual = form.zeros()
     for loss, dual in zip(form.losses, u, strict=True):
-        if _is_needed(loss.map, only):
-            loss.add_adjoint(dual, residual)
-        else:
-            _add_to_intercepts(loss, loss.sums(dual), residual)
+        loss.add_adjoint(dual, residual)
     for f, dual in zip(form.functions, v, strict=True):
-        if _is_needed(f.map, only):
-            f.map.add_adjoint(dual, residual)
+        f.map.add_adjoint(dual, residual)
     return residual
 
 
 def magnitudes(form: NormalForm, u, v, only: Collection[str] | None = None) -> Blocks:
-    """s = sum |A|^T |u| + sum |B|^T |v| on every block: what rounding errors of `stationarity` are proportional to, entry by entry."""
+    """s = sum |A|^T |u| + sum |B|^T |v| on every block: what rounding errors of `stationarity` are proportional to, entry by entry.
+
+    only : the blocks that are asked for: intercepts alone cost no product with the inputs
+    """
     size = form.zeros()
     for loss, dual in zip(form.losses, u, strict=True):
         add_magnitudes(loss, dual, size, _is_needed(loss.map, only))
@@ -80,17 +79,12 @@ def add_magnitudes(loss: LossTerm, dual, size: Blocks, on_weights: bool = True) 
     """Add |A|^T |u| of one loss, `on_weights` too or on its intercepts alone."""
     if on_weights:
         _add_absolute(loss.map, loss.absolute_adjoint(dual), size)
-    _add_to_intercepts(loss, loss.absolute_sums(dual), size)
+    for name in loss.intercepts:
+        size[name] += loss.absolute_sums(dual)[None, :]
 
 
 def _is_needed(linear_map, only: Collection[str] | None) -> bool:
     return only is None or any(name in only for name in linear_map.blocks)
-
-
-def _add_to_intercepts(loss: LossTerm, sums: np.ndarray, into: Blocks) -> None:
-    """Return what a loss's intercepts see of multipliers."""
-    for name in loss.intercepts:
-        into[name] += sums[None, :]
 
 
 def _add_absolute(linear_map, Z, into: Blocks) -> None:

@@ -23,15 +23,13 @@ from mtldsl.language.substitution import TaskPartition, shares_of
 from mtldsl.language.weights import Weights
 from mtldsl.normal_form.canonicalize import (
     check_model,
-    known_map,
     learned_of,
     on_weights,
     parameters_of,
     to_normal_form,
     weights_of,
-    with_coefficients,
 )
-from mtldsl.normal_form.form import LinearMap, NormalForm
+from mtldsl.normal_form.form import NormalForm
 from mtldsl.utils.caching import cached_property
 from mtldsl.utils.validation import as_flag, as_float
 
@@ -270,7 +268,6 @@ class Statement(Displayable):
         check_model(objective, constraints)
         self.objective, self.constraints = objective, tuple(constraints)
         self._known: dict[Term, tuple] = {}
-        self._maps: dict[Term, tuple] = {}
         self._made: tuple[tuple[float, ...], NormalForm] | None = None
         self._remembered: dict[tuple, dict] = {}
 
@@ -315,10 +312,6 @@ class Statement(Displayable):
     @property
     def learned(self) -> list[LearnedUnknown]:
         """Every matrix that is learned beside the weights, in the order typed."""
-        return list(self._learned)
-
-    @cached_property
-    def _learned(self) -> list[LearnedUnknown]:
         return learned_of(self.objective)
 
     @property
@@ -330,13 +323,9 @@ class Statement(Displayable):
     def _parameters(self) -> list[Parameter]:
         return parameters_of(self.objective, list(self.constraints))
 
-    @property
+    @cached_property
     def first_loss(self) -> Term:
         """The loss whose predictions are the model's."""
-        return self._first_loss
-
-    @cached_property
-    def _first_loss(self) -> Term:
         return next(term for term in self.objective.terms if term.is_loss)
 
     @cached_property
@@ -370,10 +359,6 @@ class Statement(Displayable):
         radii = [c.of_radius for c in on_weights(self.constraints)]
         return frozenset().union(*inside, *radii)
 
-    def map_of(self, term: Term) -> LinearMap:
-        """The map of a term's argument at the parameters' present values, made once."""
-        return known_map(term, self._maps)
-
     def form(self) -> NormalForm:
         """The normal form at the parameters' present values: what solvers, certificate and reference see.
 
@@ -382,21 +367,7 @@ class Statement(Displayable):
         """
         values = tuple(p.value for p in self._parameters)
         if self._made is None or self._made[0] != values:
-            shape, form = self._shape(values), None
-            if (
-                self._made is not None
-                and self._scales_penalties_alone
-                and shape == self._shape(self._made[0])
-            ):
-                form = with_coefficients(self._made[1], self.objective.terms)
-            if form is None:
-                form = to_normal_form(self.objective, self.constraints, str(self), self._known, self._maps)
-            form.share(self._remembered.setdefault(shape, {}))
+            form = to_normal_form(self.objective, self.constraints, str(self), self._known)
+            form.share(self._remembered.setdefault(self._shape(values), {}))
             self._made = values, form
         return self._made[1]
-
-    @cached_property
-    def _scales_penalties_alone(self) -> bool:
-        """Tell whether all that parameters do is to multiply regularizers."""
-        losses = any(term.coefficient.parameters for term in self.objective.terms if term.is_loss)
-        return not (losses or self._inside_arguments or self.constraints)

@@ -9,7 +9,7 @@ import numpy as np
 
 from mtldsl.atoms.losses.multiclass import less_own, on_simplex, plus_own
 from mtldsl.atoms.losses.worst_task import WorstTaskLoss
-from mtldsl.atoms.matrix_function import Loss, SeparableLoss
+from mtldsl.atoms.matrix_function import Loss
 from mtldsl.atoms.prox.shrinkage import level_shares
 from mtldsl.normal_form.term import LossTerm, register_term
 from mtldsl.utils.caching import cached_property
@@ -197,10 +197,6 @@ class WorstTaskTerm(LossTerm):
         return LossTerm(self.atom.of, self.coefficients, self.tasks, self.map, self.intercepts, self.typed)
 
     @cached_property
-    def _loss(self) -> SeparableLoss:
-        return self.atom.of
-
-    @cached_property
     def _weights(self) -> np.ndarray:
         """(N,) coefficient times sample weight."""
         scale = self.each.scale
@@ -216,7 +212,7 @@ class WorstTaskTerm(LossTerm):
 
     def values_of_tasks(self, z) -> np.ndarray:
         """(m,) the tasks' losses, of which the largest is the value."""
-        return self.tasks.sums(self._weights * self._loss.pointwise(z, self.tasks.targets))
+        return self.tasks.sums(self._weights * self.atom.of.pointwise(z, self.tasks.targets))
 
     def value(self, z) -> float:
         return float(self.values_of_tasks(z).max())
@@ -225,13 +221,13 @@ class WorstTaskTerm(LossTerm):
         """A subgradient: the gradient of the largest loss, of the first where several are."""
         own = np.zeros(self.tasks.n_tasks)
         own[int(np.argmax(self.values_of_tasks(z)))] = 1.0
-        return self._spread(own) * self._weights * self._loss.slope(z, self.tasks.targets)
+        return self._spread(own) * self._weights * self.atom.of.slope(z, self.tasks.targets)
 
     def _step(self, z, step, p) -> np.ndarray:
         found = np.array(z, dtype=float)
         moving = self._spread(p) > 0.0
         steps = (self._spread(p) * self._weights)[moving] * step
-        found[moving] = self._loss.pointwise_prox(found[moving], self.tasks.targets[moving], steps)
+        found[moving] = self.atom.of.pointwise_prox(found[moving], self.tasks.targets[moving], steps)
         return found
 
     def prox(self, z, step) -> np.ndarray:
@@ -278,7 +274,7 @@ class WorstTaskTerm(LossTerm):
     def _best_shares(self, u, least) -> np.ndarray:
         own = self.tasks.sums(np.abs(u)) > 0.0
         least = least / max(1.0, float(least.sum()))
-        quadratic = self._loss.dual_quadratic(self.tasks.targets[:1])
+        quadratic = self.atom.of.dual_quadratic(self.tasks.targets[:1])
         if quadratic is not None:
             bend = 0.5 * quadratic[1] * self.tasks.sums(u * u / self._weights)
             floor = np.where(own & (least == 0.0), 1e-12 / own.size, least)
@@ -299,8 +295,8 @@ class WorstTaskTerm(LossTerm):
         """(m,) p_i f_i*(u_i / p_i)."""
         shares = self._spread(p) * self._weights
         v = np.divide(u, shares, out=np.zeros(u.size), where=shares > 0)
-        inside, _ = self._loss.within(v, self.tasks.targets)
-        return self.tasks.sums(shares * self._loss.pointwise_conjugate(inside, self.tasks.targets))
+        inside, _ = self.atom.of.within(v, self.tasks.targets)
+        return self.tasks.sums(shares * self.atom.of.pointwise_conjugate(inside, self.tasks.targets))
 
     def balanced(self, u) -> np.ndarray:
         """u with every task's sum zero: the parts of one sign scaled down to those of the other."""
