@@ -130,7 +130,7 @@ def best_constants(form: NormalForm, rough: bool = False) -> Blocks | None:
 def _best_of(sharing: Sequence[LossTerm], x: Blocks, rough: bool) -> np.ndarray:
     # constants that are best for every task are so for the worst one
     sharing = [loss.each if isinstance(loss, WorstTaskTerm) else loss for loss in sharing]
-    at = [loss.predictions_without_weights(x) for loss in sharing]
+    at = [loss.predictions(x) for loss in sharing]
     if len(sharing) == 1:
         (loss,), (z,) = sharing, at
         if loss.atom.radial:

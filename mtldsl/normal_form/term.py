@@ -396,24 +396,12 @@ class LossTerm:
     def predictions(self, x: Blocks) -> np.ndarray:
         z = self.tasks.forward(self.map.forward(x))
         for name in self.intercepts:
-            if x[
-                name
-            ].any():  # not at the first point of most runs, whose zeros take no memory as long as nobody writes there
-                self.tasks.shift(z, x[name][0])
+            self.tasks.shift(z, x[name][0])
         return z
 
     def offset_predictions(self) -> np.ndarray | None:
         """The predictions of the map's constant part, None where it has none."""
         return None if self.map.offset is None else self.tasks.forward(self.map.offset)
-
-    def predictions_without_weights(self, x: Blocks) -> np.ndarray:
-        """Return the predictions at a point whose weights are zero: no product with the data unless the weights have an offset."""
-        if not self.intercepts:
-            return self.predictions(x) if self.map.offset is not None else np.zeros(self.tasks.n_samples)
-        offset = self.offset_predictions()
-        constants = cast(np.ndarray, sum(x[name][0] for name in self.intercepts))
-        z = np.repeat(constants, self.tasks.counts)
-        return z if offset is None else z + offset
 
     def constant_statistics(self) -> LossTerm | None:
         """Return a loss with the same best constants beside weights of zero, of as few rows as are known; None where none is known."""
