@@ -24,13 +24,6 @@ from cvxpy.reductions.solvers.conic_solvers.scs_conif import dims_to_solver_dict
 
 from mtldsl.utils import interrupts
 
-__all__ = [
-    "ProcessDied",
-    "ask",
-    "solve",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # cvxpy's backends in a process of their own, so that Ctrl-C and a time limit are heard while they run.
 #

@@ -29,8 +29,6 @@ from .planes import HingePlaneTable
 from .registry import formula_of, formula_of_loss, needs_semidefinite_cone
 from .workload import nonzeros
 
-__all__ = ["to_cvxpy"]
-
 
 def to_cvxpy(form: NormalForm, *, split: bool = False) -> CvxpyModel:
     """The cvxpy problem of a normal form; `split=True` gives every term variables of its own (see above).

@@ -25,25 +25,6 @@ from mtldsl.reference.regularizers import PenaltyStatement
 from mtldsl.reference.structures import inverse_form
 from mtldsl.utils.parallel import on_one_blas_thread
 
-__all__ = [
-    "Kernel",
-    "KernelPenaltyMinimum",
-    "KernelPenaltyStatement",
-    "KernelWeightDomain",
-    "describe_weights",
-    "inside",
-    "kernels_of",
-    "least",
-    "lower_bound",
-    "parts_of",
-    "patterns",
-    "reduce_rows",
-    "statement_at_weights",
-    "violation",
-    "weights_of",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The parts of W = sum over m of U_m B_m^T at given arrays, in numpy: what they cost for given weights, and Lagrange's bound.
 

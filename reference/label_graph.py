@@ -25,20 +25,6 @@ from .losses import weighted_sum
 from .metrics import delta_of
 from .registry import formula, formula_of_loss
 
-__all__ = [
-    "GAP",
-    "SETTINGS",
-    "choices",
-    "labellings",
-    "labellings_size",
-    "needs_planes",
-    "refusal",
-    "refuse",
-    "sample_weights",
-    "task_losses",
-    "true_labels",
-]  # fmt: skip
-
 #: The value of a label that is missing.
 GAP = 2
 

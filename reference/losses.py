@@ -10,8 +10,6 @@ import numpy as np
 
 from mtldsl.reference.registry import formula
 
-__all__ = ["weighted_sum"]
-
 
 def weighted_sum(s, values):
     """The sum of values, each times its weight; None: of weights that are all 1."""

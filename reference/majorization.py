@@ -22,18 +22,6 @@ from mtldsl.reference.registry import SPECTRA, formula_of_loss
 from mtldsl.reference.spectral import excess, penalty, ways
 from mtldsl.reference.workload import nonzeros
 
-__all__ = [
-    "convex_forms",
-    "majorizations",
-    "of_tasks",
-    "reweighted_losses",
-    "spectral_terms",
-    "spectral_value",
-    "spectral_violation",
-    "value_and_violation",
-    "why_not_by_tasks",
-]
-
 
 def spectral_terms(form: NormalForm) -> list[FunctionTerm]:
     """The terms and constraints that are functions of the spectrum and not convex."""

@@ -20,17 +20,6 @@ from mtldsl.errors import ModelError
 from mtldsl.normal_form.form import LossTerm
 from mtldsl.reference.registry import FORMULAS, formula, formula_of_loss
 
-__all__ = [
-    "HIGHEST",
-    "SETTINGS",
-    "delta_of",
-    "is_of_rankings",
-    "is_stated",
-    "metrics_of",
-    "missing_formula",
-    "pairs_in_order",
-]
-
 
 @formula("FScore")
 def f_score(b, c, positives, negatives, atom):

@@ -13,8 +13,6 @@ from mtldsl.utils import interrupts
 
 from .planes import HingePlaneTable, Plane
 
-__all__ = ["CvxpyModel"]
-
 
 @dataclass(frozen=True)
 class PlaneSolveSettings:

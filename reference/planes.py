@@ -26,13 +26,6 @@ from mtldsl.reference.label_graph import (
 from mtldsl.reference.maps import prediction_parts
 from mtldsl.reference.metrics import HIGHEST, delta_of, is_of_rankings, metrics_of
 
-__all__ = [
-    "HingePlaneTable",
-    "LabelingPlanes",
-    "Plane",
-    "most_violated",
-]
-
 
 @dataclass(frozen=True)
 class PlaneTableSettings:

@@ -7,22 +7,6 @@ from dataclasses import dataclass
 
 from mtldsl.errors import ModelError
 
-__all__ = [
-    "AUXILIARY",
-    "FORMULAS",
-    "SPECTRA",
-    "STRUCTURES",
-    "auxiliary",
-    "formula",
-    "formula_of",
-    "formula_of_loss",
-    "needs_semidefinite_cone",
-    "spectrum",
-    "spectrum_of",
-    "structure",
-    "structure_of",
-]
-
 
 @dataclass(frozen=True)
 class ReferenceDefinition:

@@ -17,15 +17,6 @@ from scipy.special import erfinv
 from mtldsl.reference.registry import FORMULAS, formula
 from mtldsl.utils.memory import require_memory
 
-__all__ = [
-    "KSupportShares",
-    "PenaltyStatement",
-    "SquaredSum",
-    "best_shares",
-    "factor",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Penalties on groups of columns, from their definitions. W: an expression (p, q); the atom tells which columns are a group.
 #

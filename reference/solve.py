@@ -18,8 +18,6 @@ from .compile import to_cvxpy
 from .model import SETTINGS as PLANES
 from .model import CvxpyModel
 
-__all__ = ["BACKENDS", "ReferencePoint", "backends_to_try", "solve_reference"]
-
 
 @dataclass(frozen=True)
 class ReferenceSolveSettings:

@@ -18,8 +18,6 @@ from .metrics import missing_formula
 from .registry import FORMULAS
 from .solve import ACCURACY, ReferencePoint, backends_to_try, solve_reference
 
-__all__ = ["SOLVER", "CvxpySolver"]
-
 
 @dataclass(frozen=True)
 class AccuracySettings:

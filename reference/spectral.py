@@ -17,19 +17,6 @@ from mtldsl.atoms.matrix_function import Regularizer, Set
 from mtldsl.normal_form.reductions.reduction import Majorant
 from mtldsl.reference.registry import auxiliary, spectrum, spectrum_of
 
-__all__ = [
-    "RANK_SHARE",
-    "LinearizedTraceNorm",
-    "SpectralQuadratic",
-    "Subspace",
-    "axes",
-    "cut",
-    "eps_of",
-    "excess",
-    "penalty",
-    "ways",
-]
-
 #: Singular values below this, relative to the largest, are what rounding leaves of zero.
 ROUNDING_SHARE = 1e-14
 

@@ -19,16 +19,6 @@ from . import backends
 from .registry import structure, structure_of
 from .regularizers import factor
 
-__all__ = [
-    "SETTINGS",
-    "BlockOptimum",
-    "block_bound",
-    "block_optimum",
-    "inverse_form",
-    "objective",
-    "range_constraints",
-]
-
 
 @dataclass(frozen=True)
 class StructureSettings:

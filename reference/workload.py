@@ -13,8 +13,6 @@ from . import formulas  # noqa: F401  (every atom's formula is registered)
 from .label_graph import labellings_size
 from .registry import formula_of_loss, needs_semidefinite_cone
 
-__all__ = ["nonzeros", "workload"]
-
 
 @dataclass(frozen=True)
 class WorkloadSettings:

@@ -30,19 +30,6 @@ from scipy.sparse.csgraph import connected_components
 from mtldsl.certificates.free_directions import RowKind, is_between_tasks, uncharged_kinds
 from mtldsl.normal_form.form import Blocks, FunctionTerm, NormalForm
 
-__all__ = [
-    "CoupledTasks",
-    "PredictionSides",
-    "RecessionDirection",
-    "UnattainedInfimum",
-    "has_recession_direction",
-    "prove_unattained",
-    "rows_of",
-    "span_of",
-    "ways_of",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Rows of tasks, and directions that separate them: found by a linear program or given, and proven in rational numbers.
 

@@ -22,24 +22,6 @@ from mtldsl.errors import ProofError
 from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm
 from mtldsl.utils.caching import cached_property
 
-__all__ = [
-    "NEGLIGIBLE_ROUNDING_SHARE",
-    "ROUNDING_UNITS",
-    "TINY",
-    "Bound",
-    "GapScale",
-    "check_weak_duality",
-    "dual_bound",
-    "guess",
-    "infimum",
-    "objective_scale",
-    "over",
-    "prove",
-    "relative_gap",
-    "rounding_of",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The relative duality gap, and the size below which an optimum counts as zero when a gap is made relative.
 

@@ -18,17 +18,6 @@ from scipy.sparse.csgraph import connected_components
 from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm, picks
 from mtldsl.utils.interrupts import lstsq
 
-__all__ = [
-    "BlockLoss",
-    "RowKind",
-    "change_least",
-    "is_between_tasks",
-    "member_of",
-    "mixed_magnitudes",
-    "row_kinds",
-    "uncharged_kinds",
-]
-
 #: singular values up to this share of the largest are zero: the functions' matrices are small and well scaled
 _ZERO_SHARE = 1e-10
 

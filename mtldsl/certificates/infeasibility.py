@@ -22,11 +22,6 @@ from mtldsl.certificates.multipliers import SETTINGS as MULTIPLIERS
 from mtldsl.certificates.multipliers import stationarity
 from mtldsl.normal_form.form import Blocks, NormalForm
 
-__all__ = [
-    "FeasibilityResult",
-    "feasibility",
-]
-
 
 @dataclass(frozen=True)
 class SeparationSettings:

@@ -13,21 +13,6 @@ from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm, 
 from mtldsl.normal_form.terms.label_graph_term import LabelGraphTerm, balance_labels
 from mtldsl.normal_form.terms.structured_term import StructuredTerm
 
-__all__ = [
-    "ROUNDING_SHARE",
-    "SETTINGS",
-    "add_magnitudes",
-    "is_rounding",
-    "losses_work",
-    "magnitudes",
-    "make_stationary",
-    "region",
-    "residual_shares",
-    "shift_to_zero_sum",
-    "stationarity",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What multipliers leave of  sum_t A_t^T u_t + sum_k B_k^T v_k = 0:  how large it is, entry by entry, and what it costs the bound.
 #

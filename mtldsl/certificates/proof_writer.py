@@ -29,16 +29,6 @@ from mtldsl.normal_form.terms.label_graph_term import LabelDual, LabelGraphTerm,
 from mtldsl.normal_form.terms.structured_term import StructuredTerm
 from mtldsl.utils.validation import as_flag
 
-__all__ = [
-    "SolutionCertificate",
-    "describe_form",
-    "labellings_of",
-    "law_of_flips",
-    "same_model",
-    "save_proof",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Writing a proof as plain data: the normal form, the point, the multipliers of the bound with their witnesses, and the claim.
 

@@ -35,17 +35,6 @@ from mtldsl.normal_form.terms.structure_term import (
 )
 from mtldsl.utils.interrupts import svd
 
-__all__ = [
-    "GRADIENT_FLOOR_SHARE",
-    "NO_GLOBAL",
-    "Stationarity",
-    "finite_steps",
-    "first_order_residuals",
-    "profile_gradient",
-    "stationarity_of",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Steps of a size from a point that is stationary to first order: what infinitely small ones do not see.
 #

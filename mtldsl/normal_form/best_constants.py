@@ -13,13 +13,6 @@ from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
 from mtldsl.normal_form.terms.joint_losses import RowTerm, WorstTaskTerm
 from mtldsl.normal_form.terms.structured_term import StructuredTerm
 
-__all__ = [
-    "BestConstants",
-    "best_constants",
-    "lowest_constants",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The best constant of a structured hinge: one convex, piecewise linear function of one number in every task.
 

@@ -28,22 +28,6 @@ from mtldsl.normal_form.term import term_type
 from mtldsl.normal_form.terms.label_graph_term import LabelGraphTerm, labelled_totals, with_constant
 from mtldsl.normal_form.terms.structure_term import StructureTerm
 
-__all__ = [
-    "check_convexity",
-    "check_model",
-    "check_penalised",
-    "learned_norm_terms",
-    "learned_of",
-    "learned_row_names",
-    "linear_map",
-    "on_weights",
-    "parameters_of",
-    "to_normal_form",
-    "weights_of",
-    "with_norms",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Norms of learned precisions in a model: what is wrong with them, and the structure that such a term becomes a part of.
 

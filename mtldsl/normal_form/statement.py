@@ -33,16 +33,6 @@ from mtldsl.normal_form.form import NormalForm
 from mtldsl.utils.caching import cached_property
 from mtldsl.utils.validation import as_flag, as_float
 
-__all__ = [
-    "Statement",
-    "TypedLatex",
-    "formula_of",
-    "latex_of",
-    "meaning_of",
-    "panel_of",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What an atom is, in a few words with $LaTeX$, for the list below a formula.
 

@@ -15,19 +15,6 @@ from mtldsl.utils.parallel import slabs
 if TYPE_CHECKING:
     from mtldsl.data.tasks import Tasks
 
-__all__ = [
-    "Block",
-    "Blocks",
-    "FunctionTerm",
-    "LinearMap",
-    "LossTerm",
-    "MapEntry",
-    "picks",
-    "register_term",
-    "term_type",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Blocks of unknowns, and linear maps of them: what the terms of a normal form are functions of. Other rooms take these names from `normal_form`.
 

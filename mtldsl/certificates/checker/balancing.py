@@ -19,14 +19,6 @@ from scipy.sparse.csgraph import connected_components
 from mtldsl.certificates.checker.interval import Interval, down, fractions, join_intervals, product, up
 from mtldsl.certificates.checker.loss_formulas import RowLossFormula
 
-__all__ = [
-    "approximate_inverse",
-    "balance_multipliers",
-    "enclose_solution",
-    "pivots",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Linear systems whose matrix and right side are known to enclosures: an enclosure of the solution, which exists.
 

@@ -12,10 +12,6 @@ from mtldsl.certificates.checker.proof_schema import difference
 from mtldsl.errors import DataError
 from mtldsl.utils.parallel import one_blas_thread
 
-__all__ = [
-    "check_against_arrays",
-]
-
 
 @dataclass(frozen=True)
 class VerifySettings:

@@ -33,10 +33,6 @@ from mtldsl.certificates.checker.interval import (
 )
 from mtldsl.certificates.checker.terms import picks
 
-__all__ = [
-    "made_feasible",
-]
-
 
 @dataclass(frozen=True)
 class FeasibilitySettings:

@@ -16,13 +16,6 @@ import numpy as np
 
 from mtldsl.certificates.checker.interval import Interval
 
-__all__ = [
-    "FunctionFormula",
-    "UnsupportedFormula",
-    "differences",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What the checker has no formula for.
 

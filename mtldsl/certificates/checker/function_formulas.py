@@ -25,20 +25,6 @@ from mtldsl.certificates.checker.norm_formulas import (
     SquaredTraceFormula,
 )
 
-__all__ = [
-    "FUNCTIONS",
-    "AtLeastFormula",
-    "AtMostFormula",
-    "BallFormula",
-    "EqualToFormula",
-    "MeanFormula",
-    "QuadraticFormula",
-    "RidgeFormula",
-    "SimplexFormula",
-    "SquaredClusterFormula",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The checker's own formula of the squared cluster norm, by a singular value decomposition that is a guess, and what it misses.
 

@@ -23,30 +23,6 @@ from typing import Any, cast
 import numpy as np
 from scipy import sparse
 
-__all__ = [
-    "FUNCTION_ROUNDING",
-    "TINY",
-    "UNIT",
-    "Interval",
-    "as_array",
-    "decimals",
-    "down",
-    "enclose_svd",
-    "fractions",
-    "gamma",
-    "join_intervals",
-    "least_eigenvalue",
-    "maximum",
-    "minimum",
-    "product",
-    "round_to_float",
-    "spectral_norm",
-    "tighter",
-    "trace_norm",
-    "up",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Float64 and fractions rounded outward: the ends of intervals.
 

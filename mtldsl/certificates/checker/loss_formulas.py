@@ -10,17 +10,6 @@ from mtldsl.certificates.checker.function import UnsupportedFormula
 from mtldsl.certificates.checker.interval import Interval, maximum, minimum, round_to_float, tighter
 from mtldsl.certificates.checker.proof_schema import witness_of_shares
 
-__all__ = [
-    "ROW_LOSSES",
-    "SCALAR_LOSSES",
-    "RowLossFormula",
-    "SquareRootLossFormula",
-    "SumLossFormula",
-    "WorstTaskFormula",
-    "scalar_loss",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The checker's own formulas of losses that are sums over samples, and of the square-root loss: enclosures of value and conjugate.
 #

@@ -11,14 +11,6 @@ from mtldsl.certificates.checker.function import UnsupportedFormula
 from mtldsl.certificates.checker.interval import Interval, join_intervals, maximum, minimum, product
 from mtldsl.certificates.checker.proof_kinds import array, wholes
 
-__all__ = [
-    "METRICS",
-    "ORDERS",
-    "SETTINGS",
-    "LabelCostFormula",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The checker's own formulas of metrics: how wrong labellings of one task are, and which flips a random labelling has.
 #

@@ -11,17 +11,6 @@ from scipy.optimize import minimize
 from mtldsl.certificates.checker.function import FunctionFormula, UnsupportedFormula, differences
 from mtldsl.certificates.checker.interval import Interval, join_intervals, maximum, spectral_norm, trace_norm
 
-__all__ = [
-    "NORMS",
-    "CellNormFormula",
-    "HalfSquaredGroupsFormula",
-    "HalfSquaredKSupportFormula",
-    "LatentGroupsFormula",
-    "SquaredTraceFormula",
-    "TreeFormula",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The checker's own formula of the latent group norm, whose value is a minimum: an upper bound of it, by sizes of the groups that are guessed.
 

@@ -16,12 +16,6 @@ from mtldsl.certificates.checker.row_spans import give_spans, row_kinds, seen_by
 from mtldsl.certificates.checker.terms import CheckedFunctionTerm, CheckedLossTerm
 from mtldsl.errors import ProofError
 
-__all__ = [
-    "Check",
-    "Verdict",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What a check of a saved proof found.
 

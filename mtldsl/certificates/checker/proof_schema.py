@@ -24,15 +24,6 @@ from mtldsl.certificates.checker.proof_kinds import (
     wholes,
 )
 
-__all__ = [
-    "LOSSES",
-    "checked_form",
-    "checked_proof",
-    "difference",
-    "in_words",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Two normal forms as plain data, compared: the one that a proof is about, and the one that the user names.
 

@@ -17,13 +17,6 @@ from mtldsl.certificates.checker.balancing import enclose_solution
 from mtldsl.certificates.checker.interval import Interval, product
 from mtldsl.certificates.checker.terms import picks
 
-__all__ = [
-    "SpanRowKind",
-    "give_spans",
-    "row_kinds",
-    "seen_by_others",
-]
-
 
 @dataclass(frozen=True)
 class RowSpanSettings:

@@ -11,12 +11,6 @@ from mtldsl.certificates.checker.interval import Interval, join_intervals, maxim
 from mtldsl.certificates.checker.metric_formulas import METRICS, ORDERS, LabelCostFormula
 from mtldsl.certificates.checker.proof_schema import witness_of_labellings
 
-__all__ = [
-    "LabelGraphFormula",
-    "StructuredHingeFormula",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The checker's own formulas of losses over graphs of labels; the proof brings random labellings as witnesses.
 

@@ -22,13 +22,6 @@ from mtldsl.certificates.checker.loss_formulas import (
 from mtldsl.certificates.checker.proof_file import DataArrays
 from mtldsl.certificates.checker.structured_formulas import LabelGraphFormula, StructuredHingeFormula
 
-__all__ = [
-    "CheckedFunctionTerm",
-    "CheckedLinearMap",
-    "CheckedLossTerm",
-    "picks",
-]
-
 #: losses of which something has to be shown
 _WITH_WITNESS = ("clique_hinge", "pairwise_log_loss", "structured_hinge", "worst_task")
 

@@ -14,11 +14,6 @@ import numpy as np
 from mtldsl.certificates.plain.plain_formula import defined
 from mtldsl.certificates.plain.plain_metrics import definition_of
 
-__all__ = [
-    "GAP",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Losses over a graph of labels: the highest labelling of every sample, or the logarithm of the sum over all, label by label.
 #

@@ -12,10 +12,6 @@ import numpy as np
 from mtldsl.certificates.plain.plain_formula import DEFINITIONS, Definition, defined
 from mtldsl.language.vocabulary import METRICS
 
-__all__ = [
-    "definition_of",
-]
-
 
 @dataclass(frozen=True)
 class PlainMetricSettings:

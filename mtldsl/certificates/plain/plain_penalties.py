@@ -10,14 +10,6 @@ from scipy import sparse
 
 from mtldsl.certificates.plain.plain_formula import defined
 
-__all__ = [
-    "PlainSpectrum",
-    "largest_difference",
-    "largest_excess",
-    "singular_values",
-    "spectrum_of",
-]
-
 
 def _weighted(weights, values):
     """Add up values, each times its weight where there are any."""

@@ -13,18 +13,6 @@ from mtldsl.normal_form.form import Block, Blocks, FunctionTerm, LinearMap, Loss
 from mtldsl.normal_form.reductions.reduction import Point, Promise
 from mtldsl.normal_form.terms.structure_term import Structures, StructureTerm
 
-__all__ = [
-    "FixedStructures",
-    "LargerEps",
-    "LossOfWeights",
-    "LossesOfWeights",
-    "LossesOfWeightsRecipe",
-    "RowRestriction",
-    "SmallerSide",
-    "has_one_maximum_a_task",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Learned matrices kept: what is left of a structure that is not convex without them is a quadratic function of the weights.
 

@@ -26,18 +26,6 @@ from mtldsl.normal_form.form import (
 from mtldsl.normal_form.reductions.reduction import Point, Promise
 from mtldsl.normal_form.terms.row_compression import exact_sums
 
-__all__ = [
-    "CenterLabels",
-    "InterceptShift",
-    "Moves",
-    "SampleSpan",
-    "SpanRecovery",
-    "WhitenedLosses",
-    "WhiteningRecovery",
-    "shift_intercepts",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Labels and columns far from zero, moved there: with an intercept the model is the same, and rounding no longer hides the signal.
 #

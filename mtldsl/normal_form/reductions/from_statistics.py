@@ -16,13 +16,6 @@ from mtldsl.normal_form.term import term_type
 from mtldsl.normal_form.terms.row_compression import RowFactors
 from mtldsl.normal_form.terms.row_statistics import factors_of
 
-__all__ = [
-    "FromStatistics",
-    "StatisticsRecipe",
-    "can_be_reflected",
-    "on_few_rows",
-]
-
 
 @dataclass(frozen=True)
 class StatisticsSettings:

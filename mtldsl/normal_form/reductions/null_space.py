@@ -19,13 +19,6 @@ from mtldsl.normal_form.reductions.coordinates import SETTINGS
 from mtldsl.normal_form.reductions.reduction import Point, Promise
 from mtldsl.normal_form.terms.structure_term import StructureTerm
 
-__all__ = [
-    "NullSpace",
-    "NullSpaceBases",
-    "NullSpaceRecovery",
-]
-
-
 #: A product this small relative to its factors is zero but for rounding.
 _ZERO_SHARE = 1e-12
 

@@ -21,16 +21,6 @@ from scipy import sparse
 
 from mtldsl.normal_form.form import Block, Blocks, FunctionTerm, LinearMap, LossTerm, MapEntry, NormalForm
 
-__all__ = [
-    "Majorant",
-    "Point",
-    "Promise",
-    "TaskSubset",
-    "TermMajorization",
-    "losses_of_tasks",
-    "why_not_losses",
-]
-
 
 class Promise(Enum):
     """Relation of the easier form's points to the form as given; `invert` takes them there."""

@@ -17,13 +17,6 @@ from mtldsl.utils.caching import cached_property
 if TYPE_CHECKING:
     from mtldsl.data.tasks import Tasks
 
-__all__ = [
-    "RadialTerm",
-    "RowTerm",
-    "WorstTaskTerm",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # A loss that is a function of the norm of every task's residuals: all tasks at once, by their norms.
 

@@ -19,21 +19,6 @@ from mtldsl.normal_form.term import Blocks, LinearMap, LossTerm, register_term
 if TYPE_CHECKING:
     from mtldsl.atoms.inference.cliques import Cliques
 
-__all__ = [
-    "Flips",
-    "LabelDual",
-    "LabelGraphTerm",
-    "RandomLabelings",
-    "balance_labels",
-    "balancing_flips",
-    "each_flipped",
-    "label_flip_probabilities",
-    "labelled_totals",
-    "mixed_with_flips",
-    "with_constant",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # A random labelling for every sample: what multipliers of a hinge over labellings stand for.
 

@@ -18,24 +18,6 @@ from mtldsl.normal_form.terms.row_compression import GramRows, LabelFactor, RowF
 if TYPE_CHECKING:
     from mtldsl.distributed.partitions import PartitionTasks
 
-__all__ = [
-    "RowSpread",
-    "SufficientStatistics",
-    "TriangularRows",
-    "factors_of",
-    "gram_with_ones",
-    "has_one_gram",
-    "is_one_table",
-    "known_moments",
-    "mean_of",
-    "moments_here",
-    "moments_of",
-    "remember_moments",
-    "row_slabs",
-    "sum_statistics",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Second moments of rows around their means: all that a quadratic loss, or a function of the norms of residuals, knows of them.
 
