@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -77,15 +77,6 @@ class LossOfWeights(Regularizer):
         raise NotImplementedError
 
 
-@dataclass(frozen=True, eq=False)
-class LossesOfWeightsRecipe:
-    """Numbers of losses and of functions of a form, and the terms that some losses became, by the loss's place."""
-
-    n_losses: int
-    n_functions: int
-    terms: dict[int, FunctionTerm]
-
-
 class LossesOfWeights:
     """Every loss with one maximum a task becomes a function of its weights, after all other functions, its intercepts their last row.
 
@@ -102,22 +93,23 @@ class LossesOfWeights:
         found = any(map(has_one_maximum_a_task, form.losses))
         return None if found else "no loss is a maximum of planes of all samples of a task'"
 
-    def apply(self, form: NormalForm) -> tuple[NormalForm, LossesOfWeightsRecipe]:
+    def apply(self, form: NormalForm) -> tuple[NormalForm, tuple]:
+        """The recipe is (the number of losses, that of functions, {a loss's place: the term that it became})."""
         terms = {t: self._term(loss) for t, loss in enumerate(form.losses) if has_one_maximum_a_task(loss)}
         losses = tuple(loss for t, loss in enumerate(form.losses) if t not in terms)
         easier = replace(form, losses=losses, functions=(*form.functions, *terms.values()))
-        return easier, LossesOfWeightsRecipe(len(form.losses), len(form.functions), terms)
+        return easier, (len(form.losses), len(form.functions), terms)
 
-    def invert(self, point: Point, recipe: LossesOfWeightsRecipe) -> Point:
+    def invert(self, point: Point, recipe: tuple) -> Point:
         if point.loss_duals is None or point.function_duals is None:
             return replace(point, loss_duals=None, function_duals=None)
-        kept = iter(point.loss_duals)
-        own, lifted = point.function_duals[: recipe.n_functions], point.function_duals[recipe.n_functions :]
+        (n_losses, n_functions, terms), kept = recipe, iter(point.loss_duals)
+        own, lifted = point.function_duals[:n_functions], point.function_duals[n_functions:]
         found = {
             t: cast(LossOfWeights, term.atom).multipliers(term.map.forward(point.blocks), v)
-            for (t, term), v in zip(recipe.terms.items(), lifted, strict=True)
+            for (t, term), v in zip(terms.items(), lifted, strict=True)
         }
-        duals = [found[t] if t in found else next(kept) for t in range(recipe.n_losses)]
+        duals = [found[t] if t in found else next(kept) for t in range(n_losses)]
         return replace(point, loss_duals=duals, function_duals=own)
 
     def _term(self, loss: LossTerm) -> FunctionTerm:
