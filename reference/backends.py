@@ -24,13 +24,6 @@ from cvxpy.reductions.solvers.conic_solvers.scs_conif import dims_to_solver_dict
 
 from mtldsl.utils import interrupts
 
-__all__ = [
-    "ProcessDied",
-    "ask",
-    "solve",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # cvxpy's backends in a process of their own, so that Ctrl-C and a time limit are heard while they run.
 #
@@ -40,15 +33,12 @@ __all__ = [
 
 @dataclass(frozen=True)
 class BackendSettings:
-    """Limits of the processes that solve.
+    """Limits of the processes that solve."""
 
-    grace_seconds  : time after which a backend that looks at its own clock, between long iterations, is killed
-    idle_processes : idle processes that are kept: solves in several threads have one each
-    proof_share    : part of the time that is left for the way back and for the certificate of that point
-    """
-
+    # time after which a backend that looks at its own clock, between long iterations, is killed
     grace_seconds: float = 0.4
-    idle_processes: int = 2
+    idle_processes: int = 2  # idle processes that are kept: solves in several threads have one each
+    # part of the time that is left for the way back and for the certificate of that point
     proof_share: float = 0.1
 
 

@@ -29,8 +29,6 @@ from .planes import HingePlaneTable
 from .registry import formula_of, formula_of_loss, needs_semidefinite_cone
 from .workload import nonzeros
 
-__all__ = ["to_cvxpy"]
-
 
 def to_cvxpy(form: NormalForm, *, split: bool = False) -> CvxpyModel:
     """The cvxpy problem of a normal form; `split=True` gives every term variables of its own (see above).
@@ -93,33 +91,20 @@ def _needs_planes(term: LossTerm) -> bool:
 def _loss(term: LossTerm, z: cp.Expression) -> cp.Expression:
     """sum over tasks of coefficient * loss; for a sum over samples the coefficients become sample weights. The largest of them, where that
     is asked for."""
-    if term.atom.name == "worst_task":
-        return _largest(term, z)
-    stated = formula_of_loss(term)
+    stated, is_largest = formula_of_loss(term), term.atom.name == "worst_task"
     counts, weights = np.asarray(term.tasks.counts), term.tasks.sample_weights
     targets, coefficients = np.asarray(term.tasks.targets, float), np.asarray(term.coefficients, float)
     if stated.of_labellings or stated.of_rows:
         return stated(z, targets, sample_weights(term), term.atom)
-    if stated.sum_over_samples:
+    if stated.sum_over_samples and not is_largest:
         per_sample = np.repeat(coefficients, counts) * (1.0 if weights is None else weights)
         if np.all(per_sample == per_sample[0]):
             return float(per_sample[0]) * stated(z, targets, None, term.atom)
         return stated(z, targets, per_sample, term.atom)
-    total, end = cp.Constant(0.0), np.cumsum(counts)
+    losses, end = [], np.cumsum(counts)
     for i, start in enumerate(end - counts):
         rows = slice(int(start), int(end[i]))
         s = None if weights is None else weights[rows]
-        total += float(coefficients[i]) * stated(z[rows], targets[rows], s, term.atom.of_task(i))
-    return total
-
-
-def _largest(term: LossTerm, z: cp.Expression) -> cp.Expression:
-    """max over tasks of coefficient * loss."""
-    atom, end = cast(Any, term.atom).of, np.cumsum(np.asarray(term.tasks.counts))
-    stated, weights = formula_of_loss(term), term.tasks.sample_weights
-    targets, found = np.asarray(term.tasks.targets, float), []
-    for i, start in enumerate(end - term.tasks.counts):
-        rows = slice(int(start), int(end[i]))
-        s = None if weights is None else weights[rows]
-        found.append(float(term.coefficients[i]) * stated(z[rows], targets[rows], s, atom))
-    return found[0] if len(found) == 1 else cp.maximum(*found)
+        atom = cast(Any, term.atom).of if is_largest else term.atom.of_task(i)
+        losses.append(float(coefficients[i]) * stated(z[rows], targets[rows], s, atom))
+    return cp.maximum(*losses) if is_largest and len(losses) > 1 else sum(losses)

@@ -2,8 +2,7 @@
 
 W = sum over m of U_m B_m^T on the rows that similarity m is about, at the cost
 
-    1/2 sum over m of ||U_m||_F^2 / theta_m,   theta >= 0, ||theta||_p <= radius          (theta kept)
-    1/2 (sum over m of ||U_m||_F^q)^(2/q) / radius,   q = 2p / (p + 1)                    (theta eliminated)
+    1/2 sum over m of ||U_m||_F^2 / theta_m,   theta >= 0, ||theta||_p <= radius.
 
 U_m and theta are variables beside W. The atom is read for the model's data only, B_m, the rows, p, the radius or theta given. What
 the sum costs at a given W is a problem of its own, whose theta is what cvxpy finds, made better until Lagrange's bound says that it
@@ -22,28 +21,9 @@ import scipy.sparse as sp
 
 from mtldsl.reference import backends
 from mtldsl.reference.registry import formula, structure
+from mtldsl.reference.regularizers import PenaltyStatement
 from mtldsl.reference.structures import inverse_form
 from mtldsl.utils.parallel import on_one_blas_thread
-
-__all__ = [
-    "Kernel",
-    "KernelPenaltyMinimum",
-    "KernelPenaltyStatement",
-    "KernelWeightDomain",
-    "describe_weights",
-    "eliminated_statement",
-    "inside",
-    "kernels_of",
-    "least",
-    "lower_bound",
-    "parts_of",
-    "patterns",
-    "reduce_rows",
-    "statement_at_weights",
-    "violation",
-    "weights_of",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # The parts of W = sum over m of U_m B_m^T at given arrays, in numpy: what they cost for given weights, and Lagrange's bound.
@@ -51,19 +31,14 @@ __all__ = [
 
 @dataclass(frozen=True)
 class KernelSettings:
-    """Limits of penalties of kernels, and of the search for weights.
+    """Limits of penalties of kernels, and of the search for weights."""
 
-    outside_share : part of W outside the range of all kernels that counts as a backend's inaccuracy
-    least_weight  : least weight, so that 0 / 0 is 0
-    excess_tol    : relative excess of the penalty over its bound at which weights are good
-    weight_rounds : rounds of the search, each with a least squares problem
-    accuracies    : accuracies that Clarabel is asked for: where it cannot reach the first, it reaches the second
-    """
-
+    # part of W outside the range of all kernels that counts as a backend's inaccuracy
     outside_share: float = 1e-7
-    least_weight: float = 1e-150
-    excess_tol: float = 1e-14
-    weight_rounds: int = 1000
+    least_weight: float = 1e-150  # least weight, so that 0 / 0 is 0
+    excess_tol: float = 1e-14  # relative excess of the penalty over its bound at which weights are good
+    weight_rounds: int = 1000  # rounds of the search, each with a least squares problem
+    # accuracies that Clarabel is asked for: where it cannot reach the first, it reaches the second
     accuracies: tuple[float, ...] = (1e-12, 1e-9)
 
 
@@ -198,16 +173,10 @@ def reduce_rows(W, kernels) -> tuple[np.ndarray, list[Kernel]]:
 # ---------------------------------------------------------------------------------------------- in variables of its own
 
 
-class KernelPenaltyStatement:
+class KernelPenaltyStatement(PenaltyStatement):
     """The penalty of an expression W (d, T): `value`, an expression in U_m and theta, with the constraints `ties`."""
 
-    def __init__(
-        self,
-        W: cp.Expression,
-        kernels: list[Kernel],
-        weights: np.ndarray | KernelWeightDomain,
-        eliminate=False,
-    ):
+    def __init__(self, W: cp.Expression, kernels: list[Kernel], weights: np.ndarray | KernelWeightDomain):
         self.W, self.kernels, self.weights = W, kernels, weights
         self.parts = [cp.Variable((len(k.rows), k.B.shape[1]), name=f"part {k.name}") for k in kernels]
         self.theta: cp.Variable | None = None
@@ -222,19 +191,10 @@ class KernelPenaltyStatement:
                 cp.sum_squares(U) / t for U, t in zip(self.parts, weights, strict=True) if t > 0
             )
             self.ties += [U == 0 for U, t in zip(self.parts, weights, strict=True) if t == 0]
-        elif eliminate:
-            norms = cp.hstack([cp.norm(U, "fro") for U in self.parts])
-            q = 2.0 * weights.p / (weights.p + 1.0)
-            self.value = 0.5 / weights.radius * cp.square(_norm(norms, q))
         else:
             self.theta = cp.Variable(len(kernels), nonneg=True, name="theta")
             self.value = 0.5 * sum(cp.quad_over_lin(U, self.theta[m]) for m, U in enumerate(self.parts))
             self.ties += [_norm(self.theta, weights.p) <= weights.radius]
-
-    @property
-    def expression(self) -> cp.Expression:
-        """A convex function of W alone."""
-        return self.value + cp.transforms.indicator(self.ties)
 
     def settle(self) -> None:
         """Give U and theta their best values for the value of W: infinite where it has none."""
@@ -260,11 +220,6 @@ def statement_at_weights(W, atom) -> KernelPenaltyStatement:
     digits with it (measured, p = 1: 1e-11 of the optimum of a prox, 3e-5 without theta).
     """
     return KernelPenaltyStatement(W, kernels_of(atom, W.shape[0]), weights_of(atom))
-
-
-def eliminated_statement(W, atom) -> KernelPenaltyStatement:
-    """Its statement with theta eliminated, for p < inf."""
-    return KernelPenaltyStatement(W, kernels_of(atom, W.shape[0]), weights_of(atom), eliminate=True)
 
 
 @formula("mkl_norm", own_variables=statement_at_weights)

@@ -21,23 +21,9 @@ import scipy.sparse as sp
 from mtldsl.errors import ModelError
 from mtldsl.normal_form.form import LossTerm
 
+from .losses import weighted_sum
 from .metrics import delta_of
 from .registry import formula, formula_of_loss
-
-__all__ = [
-    "GAP",
-    "SETTINGS",
-    "best_labelling",
-    "choices",
-    "labellings",
-    "labellings_size",
-    "needs_planes",
-    "refusal",
-    "refuse",
-    "sample_weights",
-    "task_losses",
-    "true_labels",
-]  # fmt: skip
 
 #: The value of a label that is missing.
 GAP = 2
@@ -45,18 +31,13 @@ GAP = 2
 
 @dataclass(frozen=True)
 class LabelGraphReferenceSettings:
-    """Sizes of sums over labellings. A maximum over more than is stated is given by planes, for which all labellings are looked at.
+    """Sizes of sums over labellings. A maximum over more than is stated is given by planes, for which all labellings are looked at."""
 
-    stated_labels     : most labels of a statement: 2^6 = 64 labellings a sample; each label doubles the problem
-    stated_labellings : most labellings n 2^K of all samples of a statement
-    plane_labels      : most labels of planes
-    plane_labellings  : most labellings of all samples of planes
-    """
-
+    # most labels of a statement: 2^6 = 64 labellings a sample; each label doubles the problem
     stated_labels: int = 6
-    stated_labellings: int = 100_000
-    plane_labels: int = 14
-    plane_labellings: int = 4_000_000
+    stated_labellings: int = 100_000  # most labellings n 2^K of all samples of a statement
+    plane_labels: int = 14  # most labels of planes
+    plane_labellings: int = 4_000_000  # most labellings of all samples of planes
 
 
 SETTINGS = LabelGraphReferenceSettings()
@@ -76,18 +57,6 @@ def choices(members, labels) -> sp.csr_array:
         for values in product((0, 1), repeat=len(clique)):
             blocks.append(np.all(labels[:, list(clique)] == values, axis=1))
     return sp.csr_array(np.array(blocks, dtype=float).T.reshape(len(labels), -1))
-
-
-def best_labelling(members, n_labels: int, scores) -> tuple[np.ndarray, np.ndarray]:
-    """MAP inference by brute force: (labels (n, K) of 0 and 1, their values (n,)), the highest of all 2^K for scores (n, S).
-
-    >>> best_labelling([(0, 1)], 2, [[0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, -3.0]])  # each likes to be 1, but not both
-    (array([[0, 1]]), array([1.]))
-    """
-    every = labellings(n_labels)
-    values = np.asarray(scores, float) @ choices(members, every).T.toarray()
-    best = values.argmax(axis=1)
-    return every[best], values[np.arange(len(values)), best]
 
 
 def true_labels(y, n_labels: int, members) -> np.ndarray:
@@ -194,10 +163,6 @@ def _of_metric(metric, every, row) -> np.ndarray:
     return costs
 
 
-def _sum(s, values):
-    return cp.sum(values) if s is None else cp.sum(cp.multiply(s, values))
-
-
 @formula("clique_hinge", of_labellings=True)
 def clique_hinge(z, y, s, atom):
     """sum over samples of s_i max over y of Delta(y, y_i) + <scores_i, Upsilon(y) - Upsilon(y_i)>"""
@@ -206,7 +171,7 @@ def clique_hinge(z, y, s, atom):
         delta = task_losses(of.loss, of.every, of.truth)
         highest = cp.max(delta + cp.Constant(of.upsilon) @ of.scores, axis=0)
         own = cp.sum(cp.multiply(of.own.T.toarray(), of.scores), axis=0)
-        total += _sum(None if s is None else s[of.rows], highest - own)
+        total += weighted_sum(None if s is None else s[of.rows], highest - own)
     return total
 
 
@@ -217,7 +182,7 @@ def pairwise_log_loss(z, y, s, atom):
     for of in _graphs(z, y, atom):
         normaliser = cp.log_sum_exp(cp.Constant(of.upsilon) @ of.scores, axis=0)
         own = cp.sum(cp.multiply(of.own.T.toarray(), of.scores), axis=0)
-        total += _sum(None if s is None else s[of.rows], normaliser - own)
+        total += weighted_sum(None if s is None else s[of.rows], normaliser - own)
     return total
 
 

@@ -11,7 +11,8 @@ import numpy as np
 from mtldsl.reference.registry import formula
 
 
-def _sum(s, values):
+def weighted_sum(s, values):
+    """The sum of values, each times its weight; None: of weights that are all 1."""
     return cp.sum(values) if s is None else cp.sum(cp.multiply(s, values))
 
 
@@ -42,25 +43,25 @@ def square_root_loss(z, y, s, atom):
 @formula("absolute_loss", sum_over_samples=True)
 def absolute_loss(z, y, s, atom):
     """sum s |r|"""
-    return _sum(s, cp.abs(z - y))
+    return weighted_sum(s, cp.abs(z - y))
 
 
 @formula("quantile_loss", sum_over_samples=True)
 def quantile_loss(z, y, s, atom):
     """sum s max(q (y - z), (q - 1) (y - z))"""
-    return _sum(s, cp.maximum(atom.q * (y - z), (atom.q - 1.0) * (y - z)))
+    return weighted_sum(s, cp.maximum(atom.q * (y - z), (atom.q - 1.0) * (y - z)))
 
 
 @formula("huber_loss", sum_over_samples=True)
 def huber_loss(z, y, s, atom):
     """sum s (r^2 / 2 where |r| <= delta, else delta |r| - delta^2 / 2); cvxpy's huber is twice that"""
-    return _sum(s, 0.5 * cp.huber(z - y, atom.delta))
+    return weighted_sum(s, 0.5 * cp.huber(z - y, atom.delta))
 
 
 @formula("hinge_loss", sum_over_samples=True)
 def hinge_loss(z, y, s, atom):
     """sum s max(0, 1 - y z)"""
-    return _sum(s, cp.pos(1.0 - cp.multiply(y, z)))
+    return weighted_sum(s, cp.pos(1.0 - cp.multiply(y, z)))
 
 
 @formula("squared_hinge_loss", sum_over_samples=True)
@@ -72,32 +73,30 @@ def squared_hinge_loss(z, y, s, atom):
 @formula("logistic_loss", sum_over_samples=True, exponential=True)
 def logistic_loss(z, y, s, atom):
     """sum s log(1 + exp(-y z))"""
-    return _sum(s, cp.logistic(-cp.multiply(y, z)))
+    return weighted_sum(s, cp.logistic(-cp.multiply(y, z)))
 
 
 @formula("poisson_loss", sum_over_samples=True, exponential=True)
 def poisson_loss(z, y, s, atom):
     """sum s (exp(z) - y z)"""
-    return _sum(s, cp.exp(z) - cp.multiply(y, z))
+    return weighted_sum(s, cp.exp(z) - cp.multiply(y, z))
 
 
 @formula("exponential_loss", sum_over_samples=True, exponential=True)
 def exponential_loss(z, y, s, atom):
     """sum s exp(-y z)"""
-    return _sum(s, cp.exp(-cp.multiply(y, z)))
+    return weighted_sum(s, cp.exp(-cp.multiply(y, z)))
 
 
 @formula("gamma_loss", sum_over_samples=True, exponential=True)
 def gamma_loss(z, y, s, atom):
     """sum s (y exp(-z) + z - log y - 1)"""
-    return _sum(s, cp.multiply(y, cp.exp(-z)) + z - (np.log(y) + 1.0))
+    return weighted_sum(s, cp.multiply(y, cp.exp(-z)) + z - (np.log(y) + 1.0))
 
 
 # --------------------------------------------------------------------------------------------------------------
 # Losses of the scores of all classes of a row, from their definitions. z: scores, all of a class after all of another; y: +1 for the class
 # of a row, else -1; s: weights of rows, or None.
-
-__all__: list[str] = []
 
 
 def _tables(z, y, atom):
@@ -110,11 +109,11 @@ def _tables(z, y, atom):
 def softmax_loss(z, y, s, atom):
     """sum over rows of s (log sum_k exp z_k - z_c)"""
     scores, true = _tables(z, y, atom)
-    return _sum(s, cp.log_sum_exp(scores, axis=0) - cp.sum(cp.multiply(true, scores), axis=0))
+    return weighted_sum(s, cp.log_sum_exp(scores, axis=0) - cp.sum(cp.multiply(true, scores), axis=0))
 
 
 @formula("crammer_singer_loss", of_rows=True)
 def crammer_singer_loss(z, y, s, atom):
     """sum over rows of s max_k ([k != c] + z_k - z_c)"""
     scores, true = _tables(z, y, atom)
-    return _sum(s, cp.max(scores + (1.0 - true), axis=0) - cp.sum(cp.multiply(true, scores), axis=0))
+    return weighted_sum(s, cp.max(scores + (1.0 - true), axis=0) - cp.sum(cp.multiply(true, scores), axis=0))

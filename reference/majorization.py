@@ -22,18 +22,6 @@ from mtldsl.reference.registry import SPECTRA, formula_of_loss
 from mtldsl.reference.spectral import excess, penalty, ways
 from mtldsl.reference.workload import nonzeros
 
-__all__ = [
-    "convex_forms",
-    "majorizations",
-    "of_tasks",
-    "reweighted_losses",
-    "spectral_terms",
-    "spectral_value",
-    "spectral_violation",
-    "value_and_violation",
-    "why_not_by_tasks",
-]
-
 
 def spectral_terms(form: NormalForm) -> list[FunctionTerm]:
     """The terms and constraints that are functions of the spectrum and not convex."""
@@ -119,11 +107,9 @@ def _reweighted(term: LossTerm, at: Blocks) -> tuple[LossTerm, float]:
 
 @dataclass(frozen=True)
 class ReferenceSlabSettings:
-    """Size of what cvxpy evaluates at once.
+    """Size of what cvxpy evaluates at once."""
 
-    slab_entries : nonzero scalars of data (measured on 10,000,000 in 1,000 tasks: 4 s and 20 MB; all at once, 8 s and 300 MB)
-    """
-
+    # nonzero scalars of data (measured on 10,000,000 in 1,000 tasks: 4 s and 20 MB; all at once, 8 s and 300 MB)
     slab_entries: int = 2_000_000
 
 

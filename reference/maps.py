@@ -8,8 +8,6 @@ import scipy.sparse as sp
 
 from mtldsl.normal_form.form import Blocks, LinearMap, LossTerm
 
-__all__ = ["constants", "image", "map_value", "prediction_parts", "predictions"]
-
 
 def image(linear_map: LinearMap, variables: dict[str, cp.Variable]) -> cp.Expression:
     """The map on the variables: the sum of coefficient * left @ block @ right, plus the offset."""

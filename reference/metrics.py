@@ -20,18 +20,6 @@ from mtldsl.errors import ModelError
 from mtldsl.normal_form.form import LossTerm
 from mtldsl.reference.registry import FORMULAS, formula, formula_of_loss
 
-__all__ = [
-    "HIGHEST",
-    "SETTINGS",
-    "delta_of",
-    "is_of_rankings",
-    "is_stated",
-    "metrics_of",
-    "missing_formula",
-    "orders_stated",
-    "pairs_in_order",
-]
-
 
 @formula("FScore")
 def f_score(b, c, positives, negatives, atom):
@@ -151,18 +139,13 @@ def _is_own(metric) -> bool:
 
 @dataclass(frozen=True)
 class MetricReferenceSettings:
-    """Sizes of tasks that are stated in full; larger ones go by planes.
+    """Sizes of tasks that are stated in full; larger ones go by planes."""
 
-    stated_orders : most orders
-    stated_rows   : most samples
-    order_rows    : most samples where the metric is of orders: planes say which orders prove the bound, a statement does not
-    stated_pairs  : most pairs where the metric is one of rankings
-    """
-
-    stated_orders: int = 1000
-    stated_rows: int = 40
+    stated_orders: int = 1000  # most orders
+    stated_rows: int = 40  # most samples
+    # most samples where the metric is of orders: planes say which orders prove the bound, a statement does not
     order_rows: int = 12
-    stated_pairs: int = 10_000
+    stated_pairs: int = 10_000  # most pairs where the metric is one of rankings
 
 
 SETTINGS = MetricReferenceSettings()
@@ -170,13 +153,6 @@ SETTINGS = MetricReferenceSettings()
 
 #: The highest plane of a metric: f(z, positives, negatives, atom) -> (delta, slope).
 HIGHEST: dict[str, Callable] = {}
-
-
-def orders_stated(metric, positives: int, negatives: int) -> int:
-    """Return how many functions the statement of a task takes the maximum of."""
-    if metric.name == "PartialAUC":
-        return positives * (negatives + 1)
-    return comb(positives + negatives, positives)
 
 
 # --------------------------------------------------------------------------------- part of the area under the ROC curve
@@ -308,7 +284,10 @@ def is_stated(metric, y) -> bool:
     if is_of_rankings(metric) and metric.name in HIGHEST:
         if len(y) > SETTINGS.order_rows:
             return False
-        return orders_stated(metric, positives, negatives) <= SETTINGS.stated_orders
+        # the functions that the statement takes the maximum of
+        area = metric.name == "PartialAUC"
+        orders = positives * (negatives + 1) if area else comb(positives + negatives, positives)
+        return orders <= SETTINGS.stated_orders
     if is_of_rankings(metric):
         return positives * negatives <= SETTINGS.stated_pairs
     return len(y) <= SETTINGS.stated_rows
@@ -332,10 +311,7 @@ def structured_hinge(z, y, s, atom):
     delta = delta_of(metric, b, c, positives.size, negatives.size)
     row, column = np.nonzero(np.isfinite(delta))
     # every sum of the largest is written once and picked by the tables that contain it
-    return cp.max(delta[row, column] + _sums(-positives)[row] + _sums(negatives)[column])
-
-
-def _sums(x):
-    """Twice the sum of the k largest entries of x, for k = 0, 1, ..., all (cvxpy's sum_largest stumbles over all)."""
-    partial = [2.0 * cp.sum_largest(x, k) for k in range(1, x.size)]
-    return cp.hstack([cp.Constant(0.0), *partial, 2.0 * cp.sum(x)])
+    of_positives, of_negatives = (
+        cp.hstack([cp.Constant(0.0), _all_sums(x)]) for x in (-positives, negatives)
+    )
+    return cp.max(delta[row, column] + 2.0 * of_positives[row] + 2.0 * of_negatives[column])

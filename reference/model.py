@@ -13,24 +13,17 @@ from mtldsl.utils import interrupts
 
 from .planes import HingePlaneTable, Plane
 
-__all__ = ["CvxpyModel"]
-
 
 @dataclass(frozen=True)
 class PlaneSolveSettings:
-    """Limits of solves with more and more planes.
+    """Limits of solves with more and more planes."""
 
-    relaxation_tol : relative excess over the relaxation's optimum at which planes are enough
-    step_shares    : parts of the way from the best point to where a solve came to rest at which planes are looked for too
-    rough_tol      : relative excess down to which solves may be rough
-    solve_rounds   : solves of one model, far more than any was seen to take
-    vain_rounds    : inaccurate solves in a row without a better point after which the backend can do no more
-    """
-
-    relaxation_tol: float = 1e-9
+    relaxation_tol: float = 1e-9  # relative excess over the relaxation's optimum at which planes are enough
+    # parts of the way from the best point to where a solve came to rest at which planes are looked for too
     step_shares: tuple[float, ...] = (0.5, 0.2)
-    rough_tol: float = 1e-4
-    solve_rounds: int = 500
+    rough_tol: float = 1e-4  # relative excess down to which solves may be rough
+    solve_rounds: int = 500  # solves of one model, far more than any was seen to take
+    # inaccurate solves in a row without a better point after which the backend can do no more
     vain_rounds: int = 3
 
 

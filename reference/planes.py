@@ -26,26 +26,15 @@ from mtldsl.reference.label_graph import (
 from mtldsl.reference.maps import prediction_parts
 from mtldsl.reference.metrics import HIGHEST, delta_of, is_of_rankings, metrics_of
 
-__all__ = [
-    "HingePlaneTable",
-    "LabelingPlanes",
-    "Plane",
-    "most_violated",
-]
-
 
 @dataclass(frozen=True)
 class PlaneTableSettings:
-    """Limits of searches for planes, and of the planes that are kept.
+    """Limits of searches for planes, and of the planes that are kept."""
 
-    slab_entries      : entries of the table of Delta, or pairs of samples, that are looked at together
-    idle_weight_share : weight, of its task's, below which a plane is idle
-    idle_rounds       : solves in which a plane is idle before it is left out until it is found again (measured: a third of the planes
-                        and of the time)
-    """
-
+    # entries of the table of Delta, or pairs of samples, that are looked at together
     slab_entries: int = 2_000_000
-    idle_weight_share: float = 1e-5
+    idle_weight_share: float = 1e-5  # weight, of its task's, below which a plane is idle
+    # solves in which a plane is idle before it is left out until it is found again (measured: a third of the planes and of the time)
     idle_rounds: int = 5
 
 
@@ -131,13 +120,8 @@ class HingePlaneTable:
         self.start()
 
     def start(self) -> None:
-        """Every label flipped, and the planes at predictions of zero."""
-        found = []
-        for i, (rows, metric) in enumerate(zip(self.rows, self.metrics, strict=True)):
-            y = self.targets[rows]
-            found.append((i, most_violated(np.zeros(len(y)), y, metric)))
-            found.append((i, most_violated(-1e6 * y, y, metric)))
-        self.add(found)
+        """The planes at predictions of zero, and every label flipped."""
+        self.add(self.highest_at(0.0 * self.targets) + self.highest_at(-1e6 * self.targets))
 
     # ------------------------------------------------------------------------------------ as cvxpy sees it
 
@@ -157,19 +141,18 @@ class HingePlaneTable:
 
     # -------------------------------------------------------------------------------------- finding planes
 
-    def predictions(self) -> np.ndarray:
-        """(N,) at the variables' present values."""
-        return sum(matrix @ vector.value for matrix, vector in self.parts)
-
     def highest(self) -> list[tuple[int, Plane]]:
         """(task, its highest plane) at the present predictions; the heights are set to what the hinges are there."""
-        z = self.predictions()
-        found = [
+        found = self.highest_at(sum(matrix @ vector.value for matrix, vector in self.parts))
+        self.height.value = np.array([max(plane.value, 0.0) for _, plane in found])
+        return found
+
+    def highest_at(self, z) -> list[tuple[int, Plane]]:
+        """The same at other predictions (N,), without the heights."""
+        return [
             (i, most_violated(z[rows], self.targets[rows], self.metrics[i]))
             for i, rows in enumerate(self.rows)
         ]
-        self.height.value = np.array([max(plane.value, 0.0) for _, plane in found])
-        return found
 
     def add(self, found: list[tuple[int, Plane]]) -> bool:
         """Tell whether one of the planes is new."""
@@ -262,16 +245,10 @@ class LabelingPlanes(HingePlaneTable):
 
     def start(self) -> None:
         """The dearest labellings."""
-        self.add(self._best(np.zeros((len(self.coefficients), self.own.shape[1]))))
+        self.add(self.highest_at(np.zeros(len(self.targets))))
 
-    def highest(self) -> list[tuple[int, Plane]]:
-        scores = np.asarray(self.predictions(), float).reshape(-1, len(self.coefficients)).T
-        found = self._best(scores)
-        self.height.value = np.array([max(plane.value, 0.0) for _, plane in found])
-        return found
-
-    def _best(self, scores) -> list[tuple[int, Plane]]:
-        scores = np.where(self.seen, scores, 0.0)
+    def highest_at(self, z) -> list[tuple[int, Plane]]:
+        scores = np.where(self.seen, np.asarray(z, float).reshape(-1, len(self.coefficients)).T, 0.0)
         values = self.delta + self.upsilon @ scores.T - np.sum(self.own * scores, axis=1)
         found = []
         for i, best in enumerate(values.argmax(axis=0)):

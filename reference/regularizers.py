@@ -14,18 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import erfinv
 
-from mtldsl.reference.registry import formula, formula_of
+from mtldsl.reference.registry import FORMULAS, formula
 from mtldsl.utils.memory import require_memory
-
-__all__ = [
-    "KSupportShares",
-    "PenaltyStatement",
-    "SquaredSum",
-    "best_shares",
-    "factor",
-    "penalty_value",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # Penalties on groups of columns, from their definitions. W: an expression (p, q); the atom tells which columns are a group.
@@ -48,8 +38,7 @@ def _norms(W, atom) -> cp.Expression:
 @formula("column_group_norm")
 def column_group_norm(W, atom):
     """sum over groups c of a_c ||W_c||_F"""
-    norms = _norms(W, atom)
-    return cp.sum(norms) if atom.weights is None else np.broadcast_to(atom.weights, norms.shape) @ norms
+    return _weighted_sum(atom.weights, _norms(W, atom))
 
 
 class PenaltyStatement:
@@ -67,6 +56,25 @@ class PenaltyStatement:
         raise NotImplementedError
 
 
+def stated(word: str, **marks):
+    """Class decorator: a `PenaltyStatement` is the definition of the atom that is called `word`."""
+
+    def enter(statement):
+        def value(W, atom) -> cp.Expression:
+            """The penalty of W alone: its value where W is constant."""
+            own = statement(W, atom)
+            if not (isinstance(W, cp.Expression) and W.is_constant()):
+                return own.expression
+            own.settle()
+            return cp.Constant(own.value.value)
+
+        formula(word, own_variables=statement, **marks)(value)
+        return statement
+
+    return enter
+
+
+@stated("half_squared_group_norm")
 class SquaredSum(PenaltyStatement):
     """The squared group norm: 1/2 s^2, s no less than the sum of the norms. With s a variable the backends reach more digits (measured: a
     prox to 2e-9, without it to 9e-7).
@@ -80,12 +88,7 @@ class SquaredSum(PenaltyStatement):
         self.sum.value = self.of_norms.value
 
 
-@formula("half_squared_group_norm", own_variables=SquaredSum)
-def half_squared_group_norm(W, atom):
-    """1/2 (sum over groups c of ||W_c||_F)^2"""
-    return penalty_value(SquaredSum(W, atom), W)
-
-
+@stated("half_squared_k_support_norm")
 class KSupportShares(PenaltyStatement):
     """The k-support penalty: 1/2 sum ||W_c||_F^2 / eta_c. What is left of r is of no use, so that the shares sum to r (measured: with "no
     more than r" Clarabel fails twice as often).
@@ -104,20 +107,6 @@ class KSupportShares(PenaltyStatement):
         norms = np.array([np.linalg.norm(W[:, group]) for group in self.groups])
         # of a group that is zero any share is best, and 0 / 0 is none
         self.eta.value = np.maximum(best_shares(norms, self.r), np.finfo(float).tiny)
-
-
-@formula("half_squared_k_support_norm", own_variables=KSupportShares)
-def half_squared_k_support_norm(W, atom):
-    """min over eta in [0, 1]^q, sum eta <= r, of 1/2 sum over groups c of ||W_c||_F^2 / eta_c"""
-    return penalty_value(KSupportShares(W, atom), W)
-
-
-def penalty_value(statement: PenaltyStatement, W) -> cp.Expression:
-    """The penalty of W alone: its value where W is constant."""
-    if not (isinstance(W, cp.Expression) and W.is_constant()):
-        return statement.expression
-    statement.settle()
-    return cp.Constant(statement.value.value)
 
 
 def best_shares(norms, r: float) -> np.ndarray:
@@ -214,17 +203,15 @@ def tree_norm(W, atom):
 
 @dataclass(frozen=True)
 class RefinementSettings:
-    """Limit of steps after Clarabel's, which leaves 1e-11 of a norm.
+    """Limit of steps after Clarabel's, which leaves 1e-11 of a norm."""
 
-    refinement_steps : steps at most
-    """
-
-    refinement_steps: int = 300
+    refinement_steps: int = 300  # steps at most
 
 
 SETTINGS = RefinementSettings()
 
 
+@stated("latent_group_norm")
 class LatentGroupParts(PenaltyStatement):
     """min sum over g of a_g ||V_g||_F: the V_g, each on the rows of its group, add up to W."""
 
@@ -267,12 +254,7 @@ def _picks(group, n_rows: int) -> np.ndarray:
     return np.eye(n_rows)[:, list(group)]
 
 
-@formula("latent_group_norm", own_variables=LatentGroupParts)
-def latent_group_norm(W, atom):
-    """min over parts V_g on the rows of groups g, which add up to W, of the sum of a_g ||V_g||_F"""
-    return penalty_value(LatentGroupParts(W, atom), W)
-
-
+@stated("squared_cluster_norm", semidefinite=True)
 class BoundedCovariance(PenaltyStatement):
     """min tr T: [[T, W], [W^T, S]] positive semidefinite, lower I <= S <= upper I, tr S <= trace."""
 
@@ -307,12 +289,6 @@ class BoundedCovariance(PenaltyStatement):
         self.both.value = 0.5 * (both + both.T)
 
 
-@formula("squared_cluster_norm", semidefinite=True, own_variables=BoundedCovariance)
-def squared_cluster_norm(W, atom):
-    """min tr(W S^-1 W^T) over lower I <= S <= upper I, tr S <= trace"""
-    return penalty_value(BoundedCovariance(W, atom), W)
-
-
 @formula("sorted_l1_norm")
 def sorted_l1_norm(W, atom):
     """sum over k of a_k times the k-th largest |entry|: sum over k of (a_k - a_(k+1)) times the sum of the k largest"""
@@ -325,6 +301,7 @@ def sorted_l1_norm(W, atom):
     return sum(drops[k - 1] * cp.sum_largest(cp.abs(W), k) for k in range(1, n + 1) if drops[k - 1])
 
 
+@stated("max_norm", semidefinite=True)
 class BoundedFactors(PenaltyStatement):
     """min t: [[P, W], [W^T, Q]] positive semidefinite, no diagonal entry above t."""
 
@@ -349,12 +326,6 @@ class BoundedFactors(PenaltyStatement):
         values, vectors = np.linalg.eigh(at.gram.value)  # positive semidefinite but for rounding
         self.t.value = size * at.t.value
         self.gram.value = size * (vectors * np.maximum(values, 0.0)) @ vectors.T
-
-
-@formula("max_norm", semidefinite=True, own_variables=BoundedFactors)
-def max_norm(W, atom):
-    """min over W = A B^T of (largest row norm of A) times (largest row norm of B)"""
-    return penalty_value(BoundedFactors(W, atom), W)
 
 
 @formula("trace_norm", semidefinite=True)
@@ -445,7 +416,7 @@ def equal_to(W, atom):
 @formula("norm_ball")
 def norm_ball(W, atom):
     """the norm, by its own definition, <= radius"""
-    return [formula_of(atom.of.name, atom.of.name)(W, atom.of) <= atom.radius]
+    return [FORMULAS.of(atom.of.name, atom.of.name)(W, atom.of) <= atom.radius]
 
 
 @formula("columns_on_simplex")

@@ -18,28 +18,22 @@ from .compile import to_cvxpy
 from .model import SETTINGS as PLANES
 from .model import CvxpyModel
 
-__all__ = ["BACKENDS", "ReferencePoint", "backends_to_try", "solve_reference"]
-
 
 @dataclass(frozen=True)
 class ReferenceSolveSettings:
-    """Sizes that choose between Clarabel's interior point method and SCS.
+    """Sizes that choose between Clarabel's interior point method and SCS."""
 
-    interior_point_rows    : side of a semidefinite cone up to which Clarabel comes first (measured: side 40 takes 0.7 s, 74 takes 6.6 s,
-                             growing with the fourth to sixth power); above it SCS, one eigendecomposition an iteration
-    interior_point_entries : scalars of data up to which it does, save for quadratic programs (measured with norms of rows, 50 features
-                             and 20 tasks: at 200,000 Clarabel takes 4 to 8 s and SCS about 1 s, at equal objectives to nine digits)
-    second_chance_rows     : side up to which Clarabel is still worth trying after SCS
-    second_chance_seconds  : time of SCS where Clarabel can take over (measured: with many exponential cones it may crawl for minutes)
-    second_accuracy        : accuracy from which on it is not the first solve
-    rough_accuracy         : accuracy of solves as long as structured hinges lack planes that matter much
-    """
-
+    # side of a semidefinite cone up to which Clarabel comes first (measured: side 40 takes 0.7 s, 74 takes 6.6 s, growing with the fourth
+    # to sixth power); above it SCS, one eigendecomposition an iteration
     interior_point_rows: int = 45
+    # scalars of data up to which it does, save for quadratic programs (measured with norms of rows, 50 features and 20 tasks: at 200,000
+    # Clarabel takes 4 to 8 s and SCS about 1 s, at equal objectives to nine digits)
     interior_point_entries: int = 100_000
-    second_chance_rows: int = 90
+    second_chance_rows: int = 90  # side up to which Clarabel is still worth trying after SCS
+    # time of SCS where Clarabel can take over (measured: with many exponential cones it may crawl for minutes)
     second_chance_seconds: float = 60.0
-    second_accuracy: float = 5e-12
+    second_accuracy: float = 5e-12  # accuracy from which on it is not the first solve
+    # accuracy of solves as long as structured hinges lack planes that matter much
     rough_accuracy: float = 1e-5
 
 

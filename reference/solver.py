@@ -18,17 +18,12 @@ from .metrics import missing_formula
 from .registry import FORMULAS
 from .solve import ACCURACY, ReferencePoint, backends_to_try, solve_reference
 
-__all__ = ["SOLVER", "CvxpySolver"]
-
 
 @dataclass(frozen=True)
 class AccuracySettings:
-    """Limit of what a backend is asked for.
+    """Limit of what a backend is asked for."""
 
-    least_accuracy : accuracy at which nothing is gained by asking double precision for more
-    """
-
-    least_accuracy: float = 1e-12
+    least_accuracy: float = 1e-12  # accuracy at which nothing is gained by asking double precision for more
 
 
 SETTINGS = AccuracySettings()

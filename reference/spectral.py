@@ -17,19 +17,6 @@ from mtldsl.atoms.matrix_function import Regularizer, Set
 from mtldsl.normal_form.reductions.reduction import Majorant
 from mtldsl.reference.registry import auxiliary, spectrum, spectrum_of
 
-__all__ = [
-    "RANK_SHARE",
-    "LinearizedTraceNorm",
-    "SpectralQuadratic",
-    "Subspace",
-    "axes",
-    "cut",
-    "eps_of",
-    "excess",
-    "penalty",
-    "ways",
-]
-
 #: Singular values below this, relative to the largest, are what rounding leaves of zero.
 ROUNDING_SHARE = 1e-14
 
@@ -40,16 +27,14 @@ RANK_SHARE = 1e-10
 
 @dataclass(frozen=True)
 class SpectrumSettings:
-    """Limits of spectra, and of slopes at zero.
+    """Limits of spectra, and of slopes at zero."""
 
-    graded_ratio : ratio of singular values, to the largest, below which eigenvectors of W W^T are found anew among themselves:
-                   rounding mixes 1e-16 over this into the vectors of small ones, since its eigenvalues are squares
-    zero_values  : singular values at which the slope at zero is looked for
-    slope_tol    : relative change between these of a slope that is the one at zero, and rise of one that is not concave
-    """
-
+    # ratio of singular values, to the largest, below which eigenvectors of W W^T are found anew among themselves: rounding mixes 1e-16 over
+    # this into the vectors of small ones, since its eigenvalues are squares
     graded_ratio: float = 0.1
+    # singular values at which the slope at zero is looked for
     zero_values: tuple[float, ...] = (1e-100, 1e-98)
+    # relative change between these of a slope that is the one at zero, and rise of one that is not concave
     slope_tol: float = 1e-6
 
 
@@ -59,41 +44,25 @@ SETTINGS = SpectrumSettings()
 # ------------------------------------------------------------------------------------------- the definitions
 
 
-def _log_slope(x, atom):
-    return 0.5 / (x + np.sqrt(x))
-
-
-@spectrum("log_rank", slope=_log_slope)
+@spectrum("log_rank", slope=lambda x, atom: 0.5 / (x + np.sqrt(x)))
 def log_rank(x, atom):
     """log(1 + sqrt(x))"""
     return np.log(1.0 + np.sqrt(x))
 
 
-def _capped_slope(x, atom):
-    return np.where(np.sqrt(x) < atom.tau, 0.5 * x**-0.5, 0.0)
-
-
-@spectrum("capped_trace_norm", slope=_capped_slope)
+@spectrum("capped_trace_norm", slope=lambda x, atom: np.where(np.sqrt(x) < atom.tau, 0.5 * x**-0.5, 0.0))
 def capped_trace_norm(x, atom):
     """sqrt(x) up to tau, then tau"""
     return np.where(np.sqrt(x) < atom.tau, np.sqrt(x), atom.tau)
 
 
-def _schatten_slope(x, atom):
-    return 0.5 * atom.p * x ** (0.5 * atom.p - 1.0)
-
-
-@spectrum("schatten_norm", slope=_schatten_slope)
+@spectrum("schatten_norm", slope=lambda x, atom: 0.5 * atom.p * x ** (0.5 * atom.p - 1.0))
 def schatten_norm(x, atom):
     """sqrt(x)^p"""
     return np.sqrt(x) ** atom.p
 
 
-def _own_slope(x, atom):
-    return np.asarray(atom.derivative(x), float)
-
-
-@spectrum("spectral_penalty", slope=_own_slope)
+@spectrum("spectral_penalty", slope=lambda x, atom: np.asarray(atom.derivative(x), float))
 def spectral_penalty(x, atom):
     """r(x), the user's"""
     return np.asarray(atom.function(x), float)

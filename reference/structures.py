@@ -19,32 +19,17 @@ from . import backends
 from .registry import structure, structure_of
 from .regularizers import factor
 
-__all__ = [
-    "SETTINGS",
-    "BlockOptimum",
-    "block_bound",
-    "block_optimum",
-    "inverse_form",
-    "objective",
-    "range_constraints",
-]
-
 
 @dataclass(frozen=True)
 class StructureSettings:
-    """Sizes that choose a backend, and rounding of learned matrices.
+    """Sizes that choose a backend, and rounding of learned matrices."""
 
-    interior_point_rows : side n up to which Clarabel comes first, which factorises a matrix of side n^2 / 2 (measured, log-determinant
-                          and both bounds: side 21 takes 1 s, 30 takes 4 s, 40 takes 14 s); above it SCS, one eigendecomposition an iteration
-    cheap_rows          : side up to which nothing is left untried
-    zero_variance_share : variance that is zero, of the largest
-    zero_weight_share   : part of W that is zero where a covariance gives it no variance
-    """
-
+    # side n up to which Clarabel comes first, which factorises a matrix of side n^2 / 2 (measured, log-determinant and both bounds: side 21
+    # takes 1 s, 30 takes 4 s, 40 takes 14 s); above it SCS, one eigendecomposition an iteration
     interior_point_rows: int = 45
-    cheap_rows: int = 21
-    zero_variance_share: float = 1e-14
-    zero_weight_share: float = 1e-7
+    cheap_rows: int = 21  # side up to which nothing is left untried
+    zero_variance_share: float = 1e-14  # variance that is zero, of the largest
+    zero_weight_share: float = 1e-7  # part of W that is zero where a covariance gives it no variance
 
 
 SETTINGS = StructureSettings()

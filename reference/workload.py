@@ -13,30 +13,22 @@ from . import formulas  # noqa: F401  (every atom's formula is registered)
 from .label_graph import labellings_size
 from .registry import formula_of_loss, needs_semidefinite_cone
 
-__all__ = ["nonzeros", "workload"]
-
 
 @dataclass(frozen=True)
 class WorkloadSettings:
-    """Cost of a scalar of data under a loss, in plain scalars.
+    """Cost of a scalar of data under a loss, in plain scalars."""
 
-    exponential_factor    : exponential cones (measured on the digits: 1,348 rows of logistic loss with a trace norm take two to seven
-                            minutes, 100 rows seconds)
-    semidefinite_factor   : the same again beside a semidefinite cone
-    planes_factor         : structured hinges, whose planes are found in some 30 to 60 solves (measured on the digits, ten tasks: 100 rows
-                            take 3 s with l1, 6 s with l21 and 45 s with a trace norm; 33 rows with a trace norm, stated in full, 27 s)
-    labelling_data_factor : losses of labellings (measured: 20 samples of 294 features and 6 labels take 25 s, 100 of 10 features 11 s,
-                            500 of 10 features and 4 labels 8 s)
-    labelling_factor      : one of the scores of every labelling
-    likelihood_factor     : likelihoods, beside that
-    """
-
+    # exponential cones (measured on the digits: 1,348 rows of logistic loss with a trace norm take two to seven minutes, 100 rows seconds)
     exponential_factor: int = 10
-    semidefinite_factor: int = 3
+    semidefinite_factor: int = 3  # the same again beside a semidefinite cone
+    # structured hinges, whose planes are found in some 30 to 60 solves (measured on the digits, ten tasks: 100 rows take 3 s with l1, 6 s
+    # with l21 and 45 s with a trace norm; 33 rows with a trace norm, stated in full, 27 s)
     planes_factor: int = 30
+    # losses of labellings (measured: 20 samples of 294 features and 6 labels take 25 s, 100 of 10 features 11 s, 500 of 10 features and 4
+    # labels 8 s)
     labelling_data_factor: int = 10
-    labelling_factor: int = 5
-    likelihood_factor: int = 2
+    labelling_factor: int = 5  # one of the scores of every labelling
+    likelihood_factor: int = 2  # likelihoods, beside that
 
 
 SETTINGS = WorkloadSettings()

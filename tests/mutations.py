@@ -45,6 +45,7 @@ NEAR = {
     "mtldsl.normal_form.terms.structured_term": "tests/proof/test_certificate.py tests/compile/test_structured_term.py",
     "mtldsl.normal_form.terms.joint_losses": "tests/compile/test_structured_term.py tests/proof/test_certificate.py tests/test_mixed_models.py",
     "mtldsl.normal_form": "tests/proof/test_certificate.py tests/test_mixed_models.py",
+    "mtldsl.normal_form.term": "tests/proof/test_certificate.py tests/proof/test_infeasibility.py tests/test_mixed_models.py",
     "mtldsl.problems": "tests/check/test_cross_check.py",
     "mtldsl.problems.cross_check_comparison": "tests/check/test_cross_check.py tests/check/test_block_check.py",
     "mtldsl.problems.cross_check_blocks": "tests/check/test_block_check.py tests/check/test_block_check_spectral.py",
@@ -75,7 +76,7 @@ M = Mutation
 MUTATIONS = [
     # ---- the bound
     M("certificates.dual_bound", "0.0 if constant is None else loss.along(dual, constant)", "0.0"),
-    M("certificates.dual_bound", "float(np.vdot(t * dual, f.map.offset))", "0.0"),
+    M("normal_form.term", "float(np.vdot(V, self.map.offset))", "0.0"),
     M("certificates.dual_bound", "largest = 1.0 if gauge <= 1.0 else", "largest = 1.0 if True else"),
     M("certificates.dual_bound", "value=bound.value - paid", "value=bound.value"),
     M("certificates.dual_bound", "gauge = max((f.dual_gauge(dual)", "gauge = min((f.dual_gauge(dual)"),
@@ -84,22 +85,22 @@ MUTATIONS = [
     M("certificates.dual_bound", "if stuck is not None:", "if False:"),
     M("certificates.dual_bound", "if left and np.isfinite(bound.value) else", "if False else"),
     # ---- multipliers made stationary
-    M("certificates.multipliers", "/ entries[0].coefficient ** 2", "/ entries[0].coefficient"),
+    M("certificates.multipliers", "/ entry.coefficient**2", "/ entry.coefficient"),
     M("certificates.multipliers", "/ form.functions[taker].map.multiple_of(name)", ""),
     M("certificates.multipliers", "if not is_rounding(*left[name]):", "if False:"),
     M("certificates.multipliers", "_balance_intercepts(form, u)", "pass"),
     M("certificates.multipliers", "totals = totals - before + form", "totals = totals + form"),
     M("certificates.multipliers", "return u - u.mean()", "return u"),
-    M("certificates.multipliers", "return bool(np.isfinite(f.atom.dual_gauge(np.ones(f.map.shape))))", "return True"),
+    M("certificates.multipliers", "bool(np.isfinite(f.atom.dual_gauge(np.ones(f.map.shape))))", "True"),
     M("certificates.free_directions", "wanted = [-(residual[block]", "wanted = [(residual[block]"),
     M("certificates.multipliers", "u[t] = form.losses[t].dual_project(moved)", "u[t] = moved"),
     M("certificates.free_directions", "mixed[kind.rows] += (size[kind.rows] @ B.T) @ A.T", "pass"),
-    M("certificates.multipliers", "return picks(entry.left) and picks(", "return picks(entry.left) or picks(",
+    M("certificates.multipliers", "if picks(entry.left) and picks(", "if picks(entry.left) or picks(",
       "the equation is checked afterwards: a wrong gift may cost a bound, and never makes one"),
     # ---- what is left of the equation, and what it costs
     M("certificates.multipliers", "ROUNDING_SHARE = 1e-12", "ROUNDING_SHARE = 1e-6"),
     M("certificates.multipliers", "reach_factor: float = 100.0", "reach_factor: float = 1.0"),
-    M("certificates.multipliers", "np.abs(residual) * region", "residual * region"),
+    M("certificates.dual_bound", "np.abs(residual) * reach[name]", "residual * reach[name]"),
     M("certificates.multipliers", "SETTINGS.reach_factor * np.maximum(own, alone)", "SETTINGS.reach_factor * np.minimum(own, alone)"),
     M("certificates.multipliers", "into[entry.block] += abs(entry.coefficient) * image", "into[entry.block] += image"),
     M("certificates.multipliers", "np.where(residual == 0.0, 0.0, np.inf)", "np.zeros_like(residual)"),
@@ -136,7 +137,7 @@ MUTATIONS = [
     # ---- constraints that no weights satisfy
     M("certificates.infeasibility", "margin -= least * slope", "pass"),
     M("certificates.infeasibility", "return self.margin > 0.0", "return self.margin >= 0.0"),
-    M("certificates.infeasibility", "return inner - f.conjugate(dual)", "return inner + f.conjugate(dual)"),
+    M("normal_form.term", "inner - (0.0 if self.atom.norm", "inner + (0.0 if self.atom.norm"),
     # ---- solvers: who is believed, and when
     M("solvers.run", "if status in DONE or monitor.left:", "if True:"),
     M("solvers.run", 'if (status == "optimal" and not certificate.within(tol)) or', "if"),
@@ -158,7 +159,7 @@ MUTATIONS = [
     # ---- reductions
     M("normal_form.reductions.coordinates", "loss.tasks.targets - centre", "loss.tasks.targets + centre"),
     M("normal_form.reductions.coordinates", "-sign * self.distances", "sign * self.distances"),
-    M("normal_form.reductions.block_reductions", "constant += extra", "pass"),
+    M("normal_form.reductions.block_reductions", "constant = sum((more for _, more in made), form.constant)", "constant = form.constant"),
     M("normal_form.reductions.reduction", "f.coefficient * way.constant", "way.constant"),
     M("normal_form.reductions.block_reductions", "f.atom.relaxed(self.factor)", "f.atom"),
     M("normal_form.reductions.reduction", "others[entry.block][:, self.which] = 0.0", "pass"),

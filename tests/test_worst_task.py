@@ -26,7 +26,7 @@ def term_of(word, data="weighted"):
     tasks, mean = DATA[data](LOSSES[word])
     W = mtl.Weights(tasks)
     objective = mtl.worst_task(getattr(mtl, word)(W, tasks, mean=mean)) + mtl.ridge(W)
-    return to_normal_form(objective, [], "", {}, {}).losses[0]
+    return to_normal_form(objective, [], "", {}).losses[0]
 
 
 def stated(term, z):

@@ -30,19 +30,6 @@ from scipy.sparse.csgraph import connected_components
 from mtldsl.certificates.free_directions import RowKind, is_between_tasks, uncharged_kinds
 from mtldsl.normal_form.form import Blocks, FunctionTerm, NormalForm
 
-__all__ = [
-    "CoupledTasks",
-    "PredictionSides",
-    "RecessionDirection",
-    "UnattainedInfimum",
-    "has_recession_direction",
-    "prove_unattained",
-    "rows_of",
-    "span_of",
-    "ways_of",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Rows of tasks, and directions that separate them: found by a linear program or given, and proven in rational numbers.
 
@@ -51,31 +38,25 @@ _EPS = float(np.finfo(float).eps)
 
 @dataclass(frozen=True)
 class AttainmentSettings:
-    """Limits of the search for weights that run away.
+    """Limits of the search for weights that run away."""
 
-    whole_tol           : distance from whole numbers of shares of tasks in a direction
-    exact_entries       : numbers of the rows that are looked at in rational arithmetic
-    direction_digits    : digits to which a direction is rounded, in turn, so that what should cancel does
-    zero_margin_share   : margin that a linear program holds at zero, beside its terms
-    farthest_prediction : prediction beyond which no loss that falls has anything left to lose in float64
-    running_margin      : margin of weights that may run away: the logistic loss there is below 2 %, and a certificate of some
-                          thousand samples may end a run at twice this margin
-    program_entries     : numbers of a task's inputs up to which a linear program is solved, where a run ended without a certificate
-    passing_entries     : the same where all may be well: it must cost next to nothing (a second at 5,000 x 50)
-    ray_factor          : multiple of the weights that stands for all of them: singular values only grow on the way there
-    ray_tol             : relative difference of a function that counts as constant on the way
-    """
-
-    whole_tol: float = 1e-9
-    exact_entries: int = 100_000
+    whole_tol: float = 1e-9  # distance from whole numbers of shares of tasks in a direction
+    exact_entries: int = 100_000  # numbers of the rows that are looked at in rational arithmetic
+    # digits to which a direction is rounded, in turn, so that what should cancel does
     direction_digits: tuple[int, ...] = (12, 6, 3)
-    zero_margin_share: float = 1e-7
+    zero_margin_share: float = 1e-7  # margin that a linear program holds at zero, beside its terms
+    # prediction beyond which no loss that falls has anything left to lose in float64
     farthest_prediction: float = 1e8
+    # margin of weights that may run away: the logistic loss there is below 2 %, and a certificate of some thousand samples may end a run at
+    # twice this margin
     running_margin: float = 4.0
+    # numbers of a task's inputs up to which a linear program is solved, where a run ended without a certificate
     program_entries: int = 4_000_000
+    # the same where all may be well: it must cost next to nothing (a second at 5,000 x 50)
     passing_entries: int = 10_000
+    # multiple of the weights that stands for all of them: singular values only grow on the way there
     ray_factor: float = 1e6
-    ray_tol: float = 1e-9
+    ray_tol: float = 1e-9  # relative difference of a function that counts as constant on the way
 
 
 SETTINGS = AttainmentSettings()
@@ -151,15 +132,10 @@ class CoupledTasks:
     ):
         parts = []
         for row, task, with_one in zip(rows, owner, with_intercept, strict=True):
-            columns = [_times(row.X, way, task) for way in ways]
             ones = np.zeros((row.X.shape[0], len(tasks)))
             ones[:, tasks.index(task)] = with_one
-            if len(tasks) > 1 or sparse.issparse(row.X):
-                parts.append(sparse.hstack([*columns, sparse.csr_array(ones)], format="csr"))
-            else:
-                parts.append(np.hstack([*columns, ones]))
-        stacked = sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.vstack(parts)
-        self.X: Any = stacked
+            parts.append(sparse.hstack([*(_times(row.X, way, task) for way in ways), sparse.csr_array(ones)]))
+        self.X = sparse.csr_array(sparse.vstack(parts))
         self.side = np.concatenate([row.side for row in rows])
         self.strict = np.concatenate([row.strict for row in rows])
         self.owner = np.repeat(owner, [len(row.side) for row in rows])
@@ -167,8 +143,10 @@ class CoupledTasks:
     def direction(self, own: np.ndarray, low, high, others: bool, largest: int) -> np.ndarray | None:
         """The tasks' own weights where they will do (without `others`: on every sample), else what a linear program finds."""
         free = np.clip(own, low, high)
-        if self.is_proven(free) and (others or (np.array_equal(free, own) and self.is_complete(free))):
-            return free
+        if self.is_proven(free):
+            every = all(complete for _, complete in self.separated(free))
+            if others or (np.array_equal(free, own) and every):
+                return free
         if not others or self.X.shape[0] * self.X.shape[1] > largest:
             return None
         found = self._program(low, high)
@@ -187,8 +165,7 @@ class CoupledTasks:
         tight = np.flatnonzero((margins <= SETTINGS.zero_margin_share * size) | (self.side == 0))
         if len(tight) * len(D) > SETTINGS.exact_entries:
             return None
-        rows = self.X[tight].toarray() if sparse.issparse(self.X) else self.X[tight]
-        exact = _in_null_space(rows[:, used], D[used])
+        exact = _in_null_space(self.X[tight].toarray()[:, used], D[used])
         if exact is None:
             return None
         moved = np.zeros(len(D))
@@ -206,12 +183,7 @@ class CoupledTasks:
         from scipy.optimize import linprog  # which takes long to import
 
         n, d = self.X.shape
-        scale = np.sqrt(
-            np.asarray(
-                (self.X * self.X if not sparse.issparse(self.X) else self.X.multiply(self.X)).sum(axis=0)
-            ).ravel()
-            / n
-        )
+        scale = np.sqrt(np.asarray(self.X.power(2).sum(axis=0)).ravel() / n)
         scale[scale == 0.0] = 1.0
         moves = self.side != 0
         signed = sparse.csr_array(sparse.diags_array(self.side[moves]) @ self.X[moves] / scale)
@@ -232,10 +204,6 @@ class CoupledTasks:
         D = solved.x[:d] / scale
         size = float(np.max(np.abs(D), initial=0.0))
         return D / size if size > 0.0 else None
-
-    def is_complete(self, D: np.ndarray) -> bool:
-        """Tell whether every prediction surely moves, and each lowers its loss."""
-        return all(complete for _, complete in self.separated(D))
 
     def separated(self, D: np.ndarray) -> list[tuple[int, bool]]:
         """The tasks of which some loss surely falls, and whether all of each do; all tasks where none does."""
@@ -274,20 +242,17 @@ class CoupledTasks:
         return margins, 2.0 * (len(D) + 2) * _EPS * np.asarray(abs(self.X) @ np.abs(D)).ravel()
 
     def _exactly(self, j: int, D: np.ndarray) -> Fraction:
-        row = self.X[[j]].toarray().ravel() if sparse.issparse(self.X) else self.X[j]
+        row = self.X[[j]].toarray().ravel()
         used = np.flatnonzero((row != 0.0) & (D != 0.0))
         return sum((Fraction(float(row[k])) * Fraction(float(D[k])) for k in used.tolist()), Fraction(0))
 
 
-def _times(X: Any, way: RecessionDirection, task: int) -> Any:
+def _times(X: Any, way: RecessionDirection, task: int) -> sparse.csr_array:
     """(n, rows) the columns of one task's inputs that a way moves predictions by."""
     where = np.flatnonzero(way.tasks == task)
     if not where.size:
         return sparse.csr_array((X.shape[0], len(way.rows)))
-    own = X if len(way.rows) == X.shape[1] else X[:, way.rows]
-    own = own if sparse.issparse(own) else np.asarray(own, float)
-    value = float(way.values[where[0]])
-    return own if value == 1.0 else value * own
+    return sparse.csr_array(X[:, way.rows], dtype=float) * float(way.values[where[0]])
 
 
 def _in_null_space(rows: np.ndarray, D: np.ndarray) -> list[Fraction] | None:

@@ -13,7 +13,6 @@ from mtldsl.certificates.multipliers import (
     SETTINGS as MULTIPLIERS,
 )
 from mtldsl.certificates.multipliers import (
-    infeasibility_penalty,
     losses_work,
     make_stationary,
     region,
@@ -23,37 +22,16 @@ from mtldsl.errors import ProofError
 from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm
 from mtldsl.utils.caching import cached_property
 
-__all__ = [
-    "NEGLIGIBLE_ROUNDING_SHARE",
-    "ROUNDING_UNITS",
-    "TINY",
-    "Bound",
-    "GapScale",
-    "check_weak_duality",
-    "dual_bound",
-    "guess",
-    "infimum",
-    "objective_scale",
-    "over",
-    "prove",
-    "relative_gap",
-    "rounding_of",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The relative duality gap, and the size below which an optimum counts as zero when a gap is made relative.
 
 
 @dataclass(frozen=True)
 class BoundSettings:
-    """Shares of a lower bound.
+    """Shares of a lower bound."""
 
-    zero_share      : part of the objective at weights of zero below which an optimum counts as zero
-    back_step_share : step back from the end of an interval that tells whether a concave function rises there
-    """
-
-    zero_share: float = 1e-8
+    zero_share: float = 1e-8  # part of the objective at weights of zero below which an optimum counts as zero
+    # step back from the end of an interval that tells whether a concave function rises there
     back_step_share: float = 1e-4
 
 
@@ -216,7 +194,7 @@ def _paid(bound: Bound, form: NormalForm, blocks: Blocks, u, free: dict) -> Boun
     """The bound, lowered by what the residual on free blocks may do within a stated region; free: as `make_stationary` says."""
     work = losses_work(form, blocks, u)
     reach = {name: region(name, blocks, size, work[name]) for name, (_, size) in free.items()}
-    paid = sum(infeasibility_penalty(residual, reach[name]) for name, (residual, _) in free.items())
+    paid = sum(float(np.sum(np.abs(residual) * reach[name])) for name, (residual, _) in free.items())
     intercepts = tuple(block.name for block in form.blocks if block.intercept_of is not None)
     return replace(bound, value=bound.value - paid, paid=paid, region=reach, intercepts=intercepts)
 
@@ -258,7 +236,7 @@ def _best_scaling(form: NormalForm, u, v) -> Bound:
         ):
             total += (0.0 if constant is None else loss.along(dual, constant)) - loss.conjugate(dual)
         for f, dual in zip(form.functions, v, strict=True):
-            total += _function_part(f, dual, t)
+            total += f.dual_value(t * dual)
         return total
 
     losses = scaled(largest)
@@ -315,12 +293,6 @@ def _at_zero(form: NormalForm) -> float:
     """Return what multipliers of zero prove: the sum of the terms' infima."""
     parts = (*form.losses, *form.functions)
     return form.constant - sum(part.conjugate_at_zero for part in parts)
-
-
-def _function_part(f: FunctionTerm, dual, t: float) -> float:
-    inner = 0.0 if f.map.offset is None else float(np.vdot(t * dual, f.map.offset))
-    # of a norm 0 up to the largest t, which its gauge has said: of a matrix's spectrum that costs singular values
-    return inner - (0.0 if f.atom.norm else f.conjugate(t * dual))
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -18,17 +18,6 @@ from scipy.sparse.csgraph import connected_components
 from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm, picks
 from mtldsl.utils.interrupts import lstsq
 
-__all__ = [
-    "BlockLoss",
-    "RowKind",
-    "change_least",
-    "is_between_tasks",
-    "member_of",
-    "mixed_magnitudes",
-    "row_kinds",
-    "uncharged_kinds",
-]
-
 #: singular values up to this share of the largest are zero: the functions' matrices are small and well scaled
 _ZERO_SHARE = 1e-10
 
@@ -81,7 +70,8 @@ def is_between_tasks(f: FunctionTerm, block: str) -> bool:
 def _kinds(parts: list[_ResidualPart], p: int, m: int) -> list[RowKind]:
     codes = np.zeros((p, len(parts) + 1), int)  # what may take part in a row, in one number a function
     for column, part in enumerate(parts):
-        codes[part.rows, column] = 1 if part.mask is None else 2 + _kinds_of(part.mask)
+        masks = None if part.mask is None else np.unique(part.mask, axis=0, return_inverse=True)[1].ravel()
+        codes[part.rows, column] = 1 if masks is None else 2 + masks
     _, first, kind = np.unique(codes, axis=0, return_index=True, return_inverse=True)
     kinds = []
     for j, example in enumerate(first):
@@ -155,10 +145,6 @@ def _spanned_entries(f: FunctionTerm, v: np.ndarray) -> np.ndarray:
     return (kept & kept_too) | ((kept | kept_too) & (v != 0.0))
 
 
-def _kinds_of(mask: np.ndarray) -> np.ndarray:
-    return np.unique(mask, axis=0, return_inverse=True)[1].ravel()
-
-
 def _row_kind(rows: np.ndarray, example: int, parts: list[_ResidualPart], m: int) -> RowKind:
     own = [part for part in parts if example in part.rows]
     if not own:
@@ -206,13 +192,11 @@ def _sparsest(N: np.ndarray) -> sparse.csr_array:
 
 @dataclass(frozen=True)
 class FreeDirectionSettings:
-    """Limits of least squares over free multipliers.
+    """Limits of least squares over free multipliers."""
 
-    orthogonal_entries : numbers of a system up to which least squares take an orthogonal factorization
-    condition_ratio    : reciprocal condition below which a Gram matrix goes by a decomposition that bears singular ones
-    """
-
+    # numbers of a system up to which least squares take an orthogonal factorization
     orthogonal_entries: int = 200_000
+    # reciprocal condition below which a Gram matrix goes by a decomposition that bears singular ones
     condition_ratio: float = 1e-9
 
 

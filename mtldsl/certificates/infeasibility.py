@@ -20,22 +20,14 @@ from mtldsl.atoms.matrix_function import Set
 from mtldsl.certificates.dual_bound import Bound, prove, rounding_of
 from mtldsl.certificates.multipliers import SETTINGS as MULTIPLIERS
 from mtldsl.certificates.multipliers import stationarity
-from mtldsl.normal_form.form import Blocks, FunctionTerm, NormalForm
-
-__all__ = [
-    "FeasibilityResult",
-    "feasibility",
-]
+from mtldsl.normal_form.form import Blocks, NormalForm
 
 
 @dataclass(frozen=True)
 class SeparationSettings:
-    """Limit of the search for a separation.
+    """Limit of the search for a separation."""
 
-    lbfgs_iterations : iterations of L-BFGS-B; it has twice as many evaluations
-    """
-
-    lbfgs_iterations: int = 2000
+    lbfgs_iterations: int = 2000  # iterations of L-BFGS-B; it has twice as many evaluations
 
 
 SETTINGS = SeparationSettings()
@@ -119,7 +111,7 @@ def _margin(only: NormalForm, x: Blocks) -> tuple[float, float]:
     residual = stationarity(only, [], v)
     least = MULTIPLIERS.reach_factor * max(float(np.abs(array).max(initial=0.0)) for array in x.values())
     slope = sum(float(np.abs(r).sum()) for r in residual.values())
-    value = sum(_separation(f, dual) for f, dual in zip(only.functions, v, strict=True))
+    value = sum(f.dual_value(dual) for f, dual in zip(only.functions, v, strict=True))
     if not np.isfinite(value):
         return 0.0, np.inf
     margin = value - rounding_of(only, x, Bound(value, "", (), tuple(v)), 0.0)
@@ -128,9 +120,3 @@ def _margin(only: NormalForm, x: Blocks) -> tuple[float, float]:
         margin -= least * slope
     largest = least if slope > 0 else np.inf
     return (margin, largest) if margin > 0 else (0.0, np.inf)
-
-
-def _separation(f: FunctionTerm, dual) -> float:
-    """<v, b> - sup over z in C of <v, z>."""
-    inner = 0.0 if f.map.offset is None else float(np.vdot(dual, f.map.offset))
-    return inner - f.conjugate(dual)

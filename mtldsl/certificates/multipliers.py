@@ -13,22 +13,6 @@ from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm, 
 from mtldsl.normal_form.terms.label_graph_term import LabelGraphTerm, balance_labels
 from mtldsl.normal_form.terms.structured_term import StructuredTerm
 
-__all__ = [
-    "ROUNDING_SHARE",
-    "SETTINGS",
-    "add_magnitudes",
-    "infeasibility_penalty",
-    "is_rounding",
-    "losses_work",
-    "magnitudes",
-    "make_stationary",
-    "region",
-    "residual_shares",
-    "shift_to_zero_sum",
-    "stationarity",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What multipliers leave of  sum_t A_t^T u_t + sum_k B_k^T v_k = 0:  how large it is, entry by entry, and what it costs the bound.
 #
@@ -42,37 +26,31 @@ ROUNDING_SHARE = 1e-12
 
 @dataclass(frozen=True)
 class MultiplierSettings:
-    """Limits of repairs of multipliers, and of the region that a proof covers.
+    """Limits of repairs of multipliers, and of the region that a proof covers."""
 
-    reach_factor    : size that weights may have, of the solution's, and the residual is paid for
-    clip_rounds     : rounds of least squares and clipping before a block is given up
-    patience_rounds : first rounds that need not halve the residual
-    """
-
-    reach_factor: float = 100.0
-    clip_rounds: int = 12
-    patience_rounds: int = 4
+    reach_factor: float = 100.0  # size that weights may have, of the solution's, and the residual is paid for
+    clip_rounds: int = 12  # rounds of least squares and clipping before a block is given up
+    patience_rounds: int = 4  # first rounds that need not halve the residual
 
 
 SETTINGS = MultiplierSettings()
 
 
-def stationarity(form: NormalForm, u, v, only: Collection[str] | None = None) -> Blocks:
-    """r = sum A^T u + sum B^T v on every block; `only` these are needed: intercepts alone cost no product with the inputs."""
+def stationarity(form: NormalForm, u, v) -> Blocks:
+    """r = sum A^T u + sum B^T v on every block."""
     residual = form.zeros()
     for loss, dual in zip(form.losses, u, strict=True):
-        if _is_needed(loss.map, only):
-            loss.add_adjoint(dual, residual)
-        else:
-            _add_to_intercepts(loss, loss.sums(dual), residual)
+        loss.add_adjoint(dual, residual)
     for f, dual in zip(form.functions, v, strict=True):
-        if _is_needed(f.map, only):
-            f.map.add_adjoint(dual, residual)
+        f.map.add_adjoint(dual, residual)
     return residual
 
 
 def magnitudes(form: NormalForm, u, v, only: Collection[str] | None = None) -> Blocks:
-    """s = sum |A|^T |u| + sum |B|^T |v| on every block: what rounding errors of `stationarity` are proportional to, entry by entry."""
+    """s = sum |A|^T |u| + sum |B|^T |v| on every block: what rounding errors of `stationarity` are proportional to, entry by entry.
+
+    only : the blocks that are asked for: intercepts alone cost no product with the inputs
+    """
     size = form.zeros()
     for loss, dual in zip(form.losses, u, strict=True):
         add_magnitudes(loss, dual, size, _is_needed(loss.map, only))
@@ -86,17 +64,12 @@ def add_magnitudes(loss: LossTerm, dual, size: Blocks, on_weights: bool = True) 
     """Add |A|^T |u| of one loss, `on_weights` too or on its intercepts alone."""
     if on_weights:
         _add_absolute(loss.map, loss.absolute_adjoint(dual), size)
-    _add_to_intercepts(loss, loss.absolute_sums(dual), size)
+    for name in loss.intercepts:
+        size[name] += loss.absolute_sums(dual)[None, :]
 
 
 def _is_needed(linear_map, only: Collection[str] | None) -> bool:
     return only is None or any(name in only for name in linear_map.blocks)
-
-
-def _add_to_intercepts(loss: LossTerm, sums: np.ndarray, into: Blocks) -> None:
-    """Return what a loss's intercepts see of multipliers."""
-    for name in loss.intercepts:
-        into[name] += sums[None, :]
 
 
 def _add_absolute(linear_map, Z, into: Blocks) -> None:
@@ -121,11 +94,6 @@ def largest_share(residual: np.ndarray, size: np.ndarray) -> float:
 def is_rounding(residual: np.ndarray, size: np.ndarray) -> bool:
     """Tell whether every entry of a residual is rounding beside the terms of its own sum."""
     return largest_share(residual, size) <= ROUNDING_SHARE
-
-
-def infeasibility_penalty(residual: np.ndarray, region: np.ndarray) -> float:
-    """max over |x| <= region of |<r, x>|."""
-    return float(np.sum(np.abs(residual) * region))
 
 
 def losses_work(form: NormalForm, blocks: Blocks, u) -> Blocks:
@@ -195,17 +163,15 @@ def make_stationary(
 
 def _taker(form: NormalForm, block: str) -> int | None:
     """The function that can take any multiplier on this block: one with an everywhere finite conjugate if there is one."""
-    candidates = [
-        k
-        for k, f in enumerate(form.functions)
-        if f.map.multiple_of(block) and (f.atom.finite_dual or (f.atom.absorbs and _takes_all_entries(f)))
-    ]
+
+    def takes_all(f: FunctionTerm) -> bool:
+        # `absorbs` is said without knowing the shape: a group_norm may leave the last rows of this argument unpenalised
+        return f.atom.finite_dual or (
+            f.atom.absorbs and bool(np.isfinite(f.atom.dual_gauge(np.ones(f.map.shape))))
+        )
+
+    candidates = [k for k, f in enumerate(form.functions) if f.map.multiple_of(block) and takes_all(f)]
     return max(candidates, key=lambda k: form.functions[k].atom.finite_dual, default=None)
-
-
-def _takes_all_entries(f: FunctionTerm) -> bool:
-    """`absorbs` is said without knowing the shape: a group_norm may leave the last rows of this argument unpenalised."""
-    return bool(np.isfinite(f.atom.dual_gauge(np.ones(f.map.shape))))
 
 
 def _give_to_parts(form: NormalForm, block: str, u, v) -> None:
@@ -214,17 +180,16 @@ def _give_to_parts(form: NormalForm, block: str, u, v) -> None:
     """
     residual = stationarity(form, u, v)
     for k, f in enumerate(form.functions):
-        entries = f.map.entries
-        if len(entries) == 1 and entries[0].block == block and _selects(entries[0]):
-            part = entries[0].forward(residual[block]) / entries[0].coefficient ** 2
+        if f.map.blocks != (block,) or len(f.map.entries) > 1:
+            continue
+        (entry,) = f.map.entries
+        if picks(entry.left) and picks(
+            None if entry.right is None else entry.right.T
+        ):  # its adjoint puts them back
+            part = entry.forward(residual[block]) / entry.coefficient**2
             taken = f.atom.dual_project(v[k] - part)
             f.map.add_adjoint(taken - v[k], residual)
             v[k] = taken
-
-
-def _selects(entry) -> bool:
-    """Tell whether the map picks rows and columns, none of them twice: then its adjoint puts them back."""
-    return picks(entry.left) and picks(None if entry.right is None else entry.right.T)
 
 
 # ---------------------------------------------------------------------------------------------- intercepts
@@ -250,18 +215,14 @@ def _balance_intercepts(form: NormalForm, u) -> None:
         if separable:
             _shift_together(form, separable, [], u)
     for block in form.blocks:
-        of_labels = [t for t, loss in enumerate(form.losses) if _has_labels_of(loss, block)]
-        if of_labels:
+        of_labels = [
+            t for t, loss in enumerate(form.losses)
+            if isinstance(loss, LabelGraphTerm) and block.name in loss.map.blocks
+        ]  # fmt: skip
+        if of_labels and block.intercept_of is not None:
             balanced = balance_labels([form.losses[t] for t in of_labels], [u[t] for t in of_labels])  # pyrefly: ignore[bad-argument-type]
             for t, new in zip(of_labels, balanced, strict=True):
                 u[t] = new
-
-
-def _has_labels_of(loss: LossTerm, block) -> bool:
-    """Tell whether the block is of intercepts of labels over a graph, and in this loss."""
-    return (
-        block.intercept_of is not None and isinstance(loss, LabelGraphTerm) and block.name in loss.map.blocks
-    )
 
 
 def _shift_together(form: NormalForm, movable: list[int], fixed: list[int], u) -> bool:

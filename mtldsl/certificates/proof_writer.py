@@ -29,16 +29,6 @@ from mtldsl.normal_form.terms.label_graph_term import LabelDual, LabelGraphTerm,
 from mtldsl.normal_form.terms.structured_term import StructuredTerm
 from mtldsl.utils.validation import as_flag
 
-__all__ = [
-    "SolutionCertificate",
-    "describe_form",
-    "labellings_of",
-    "law_of_flips",
-    "same_model",
-    "save_proof",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Writing a proof as plain data: the normal form, the point, the multipliers of the bound with their witnesses, and the claim.
 
@@ -312,14 +302,10 @@ def same_model(form: NormalForm, proof: dict) -> bool:
 
 @dataclass(frozen=True)
 class ProofWriterSettings:
-    """Limits of the labellings in a file.
+    """Limits of the labellings in a file."""
 
-    enumeration_labels : most labels of which all labellings are listed
-    rare_share         : probability below which labellings are left to the true one
-    """
-
-    enumeration_labels: int = 14
-    rare_share: float = 1e-17
+    enumeration_labels: int = 14  # most labels of which all labellings are listed
+    rare_share: float = 1e-17  # probability below which labellings are left to the true one
 
 
 SETTINGS = ProofWriterSettings()

@@ -35,17 +35,6 @@ from mtldsl.normal_form.terms.structure_term import (
 )
 from mtldsl.utils.interrupts import svd
 
-__all__ = [
-    "GRADIENT_FLOOR_SHARE",
-    "NO_GLOBAL",
-    "Stationarity",
-    "finite_steps",
-    "first_order_residuals",
-    "profile_gradient",
-    "stationarity_of",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Steps of a size from a point that is stationary to first order: what infinitely small ones do not see.
 #
@@ -66,28 +55,19 @@ __all__ = [
 
 @dataclass(frozen=True)
 class StationaritySettings:
-    """Limits of steps that look for lower objectives.
+    """Limits of steps that look for lower objectives."""
 
-    work_flops        : multiply-adds of products with the data that all steps may cost
-    least_steps       : steps at least, whatever they cost
-    most_steps        : steps at most
-    reach_share       : longest step, relative to the weights
-    single_values     : smallest, and largest, singular values that are moved one by one
-    fixed_directions  : fixed directions
-    direction_lengths : their lengths, relative to the weights
-    passed_kink_share : step past a kink, relative to it: exactly there the slope of neither side is seen
-    tau_shares        : tau of a function that is not convex, of what it is for others: the first step may still cross a kink right
-                        beside the point, the shorter one does not; where both are too long, v is not a subgradient
-    """
-
-    work_flops: float = 2e9
-    least_steps: int = 40
-    most_steps: int = 160
-    reach_share: float = 1e-2
-    single_values: int = 6
-    fixed_directions: int = 6
-    direction_lengths: tuple[float, ...] = (1.0, 0.1)
+    work_flops: float = 2e9  # multiply-adds of products with the data that all steps may cost
+    least_steps: int = 40  # steps at least, whatever they cost
+    most_steps: int = 160  # steps at most
+    reach_share: float = 1e-2  # longest step, relative to the weights
+    single_values: int = 6  # smallest, and largest, singular values that are moved one by one
+    fixed_directions: int = 6  # fixed directions
+    direction_lengths: tuple[float, ...] = (1.0, 0.1)  # their lengths, relative to the weights
+    # step past a kink, relative to it: exactly there the slope of neither side is seen
     passed_kink_share: float = 1e-6
+    # tau of a function that is not convex, of what it is for others: the first step may still cross a kink right beside the point, the
+    # shorter one does not; where both are too long, v is not a subgradient
     tau_shares: tuple[float, ...] = (1e-3, 1e-5)
 
 

@@ -8,10 +8,6 @@ from mtldsl.certificates.proof_writer import describe_form
 from mtldsl.errors import DataError
 from mtldsl.utils.validation import as_flag
 
-__all__ = [
-    "verify_proof",
-]
-
 
 def verify_proof(path, *named, exact: bool = False, tol: float | None = None, where: str = "") -> Verdict:
     """Check a saved proof against what is named: the problem, whose model and data it must be of, or `Tasks`, or a list of these.

@@ -17,7 +17,6 @@ from mtldsl.certificates.plain.plain_values import (
     pointwise,
     predictions,
     rounding_of_samples,
-    sums_of_table,
     sums_of_tasks,
     totals_of,
 )
@@ -62,10 +61,7 @@ def _sums_of_part(part: PartitionTasks, atom: Any, function: Callable, W, b) -> 
     """Add up losses and weights (k, 2) of every task's rows."""
     one, V, c = _PartRows(atom, part.tasks), part.columns(W), None if b is None else b[part.which]
     with np.errstate(all="ignore"):
-        if part.tasks.is_shared and part.tasks.mask is None:
-            sums = sums_of_table(one, function, V, c)
-        else:
-            sums = sums_of_tasks(one, pointwise(function, one, predictions(part.tasks, V, c)))
+        sums = sums_of_tasks(one, pointwise(function, one, predictions(part.tasks, V, c)))
     return TaskSum(part.which, np.stack([sums, totals_of(part.tasks)], axis=1))
 
 

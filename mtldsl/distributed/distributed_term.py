@@ -164,9 +164,6 @@ class DistributedTerm(LossTerm):
             b = b + x[name][0]
         return self._remembered(self.map.forward(x), b)
 
-    def predictions_without_weights(self, x: Blocks) -> LazyScores:  # type: ignore[override]
-        return self.predictions(x)
-
     @property
     def has_one_slope_at_zero(self) -> bool:
         return self.atom.smooth

@@ -13,33 +13,19 @@ from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
 from mtldsl.normal_form.terms.joint_losses import RowTerm, WorstTaskTerm
 from mtldsl.normal_form.terms.structured_term import StructuredTerm
 
-__all__ = [
-    "BestConstants",
-    "best_constants",
-    "lowest_constants",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The best constant of a structured hinge: one convex, piecewise linear function of one number in every task.
 
 
 @dataclass(frozen=True)
 class ConstantSettings:
-    """Limits of searches for the best constants. Brackets grow fourfold, from 1 on.
+    """Limits of searches for the best constants. Brackets grow fourfold, from 1 on."""
 
-    plane_growths  : growths of a bracket between planes
-    plane_meetings : meetings of two planes; a few find the kink
-    slope_growths  : growths of a bracket between slopes: to 1e24
-    rough_rounds   : looks at the slopes that a constant which is only a candidate is worth
-    exact_rounds   : looks after which every third has halved away rounding
-    """
-
-    plane_growths: int = 30
-    plane_meetings: int = 100
-    slope_growths: int = 40
-    rough_rounds: int = 12
-    exact_rounds: int = 200
+    plane_growths: int = 30  # growths of a bracket between planes
+    plane_meetings: int = 100  # meetings of two planes; a few find the kink
+    slope_growths: int = 40  # growths of a bracket between slopes: to 1e24
+    rough_rounds: int = 12  # looks at the slopes that a constant which is only a candidate is worth
+    exact_rounds: int = 200  # looks after which every third has halved away rounding
 
 
 SETTINGS = ConstantSettings()
@@ -137,11 +123,11 @@ def best_constants(form: NormalForm, rough: bool = False) -> Blocks | None:
 def _best_of(sharing: Sequence[LossTerm], x: Blocks, rough: bool) -> np.ndarray:
     # constants that are best for every task are so for the worst one
     sharing = [loss.each if isinstance(loss, WorstTaskTerm) else loss for loss in sharing]
-    at = [loss.predictions_without_weights(x) for loss in sharing]
+    at = [loss.predictions(x) for loss in sharing]
     if len(sharing) == 1:
         (loss,), (z,) = sharing, at
         if loss.atom.radial:
-            return _means(loss.tasks.targets - z, loss.tasks.sample_weights, loss)
+            return _means(loss.tasks.targets - z, loss.tasks.sample_weights, loss.tasks)
         if isinstance(loss, RowTerm) and loss.map.offset is None:
             return loss.best_constants()
         if isinstance(loss, StructuredTerm) and not rough:
@@ -151,31 +137,18 @@ def _best_of(sharing: Sequence[LossTerm], x: Blocks, rough: bool) -> np.ndarray:
         known = _of_classes(loss, z)
         if known is not None:
             return known
-    if all(_kinks(loss) for loss in sharing):
+    if all(loss.is_piecewise_linear for loss in sharing):  # absolute, quantile, hinge
         return _at_kinks(sharing, at)
     return _root([_slopes_of(loss, z) for loss, z in zip(sharing, at, strict=True)], sharing[0], rough)
 
 
-def _means(values, weights, loss: LossTerm) -> np.ndarray:
-    starts = loss.tasks.offsets[:-1]
+def _means(values, weights, tasks) -> np.ndarray:
     if weights is None:
-        return np.add.reduceat(values, starts) / loss.tasks.counts
-    return np.add.reduceat(weights * values, starts) / np.add.reduceat(weights, starts)
+        return tasks.sums(values) / tasks.counts
+    return tasks.sums(weights * values) / tasks.sums(weights)
 
 
 # ------------------------------------------------------------------------------------------------- piecewise linear
-
-
-def _kinks(loss: LossTerm) -> bool:
-    """Tell whether every sample's loss is two lines that meet at b, where its conjugate is b u on an interval: absolute, quantile, hinge."""
-    if not isinstance(loss.atom, SeparableLoss):
-        return False
-    quadratic = loss.atom.dual_quadratic(loss.tasks.targets[:1])
-    return (
-        quadratic is not None
-        and quadratic[1] == 0.0
-        and all(np.isfinite(end).all() for end in loss.dual_interval())
-    )
 
 
 def _at_kinks(sharing: Sequence[LossTerm], at) -> np.ndarray:
@@ -196,22 +169,12 @@ def _at_kinks(sharing: Sequence[LossTerm], at) -> np.ndarray:
 
 def _quantile(kinks: np.ndarray, low: np.ndarray, high: np.ndarray) -> float:
     """Return where the sum of the slopes, `low` left of each kink and `high` right of it, changes sign."""
-    widths, lowest, last = high - low, float(low.sum()), len(kinks) - 1
-    total = float(widths.sum())
-    if widths.min() == widths.max():  # a selection, no sort
-        width = float(widths[0])
-        first = min(max(int(np.ceil((-1e-11 * total - lowest) / width)) - 1, 0), last)
-        after = min(first + 1, last)
-        places = np.partition(kinks, (first, after))
-        slope = lowest + (first + 1) * width
-    else:
-        order = np.argsort(kinks)
-        places, slopes = kinks[order], lowest + np.cumsum(widths[order])
-        first = min(int(np.count_nonzero(slopes < -1e-11 * total)), last)
-        after = min(first + 1, last)
-        slope = float(slopes[first])
-    if abs(slope) <= 1e-11 * total:
-        return 0.5 * float(places[first] + places[after])
+    order, last = np.argsort(kinks), len(kinks) - 1
+    places, widths = kinks[order], (high - low)[order]
+    slopes, rounding = float(low.sum()) + np.cumsum(widths), 1e-11 * float(widths.sum())
+    first = min(int(np.count_nonzero(slopes < -rounding)), last)
+    if abs(slopes[first]) <= rounding:
+        return 0.5 * float(places[first] + places[min(first + 1, last)])
     return float(places[first])
 
 
@@ -225,14 +188,12 @@ def _counts_classes(loss: LossTerm) -> bool:
 
 def _class_weights(loss: LossTerm) -> np.ndarray:
     """(2, m): what the samples of labels +1, and of labels -1, weigh in every task."""
-    y, starts = loss.tasks.targets, loss.tasks.offsets[:-1]
+    y, sums = loss.tasks.targets, loss.tasks.sums
     if loss.tasks.sample_weights is None:  # counts: labels are -1 and +1
-        more, all_of_them = np.add.reduceat(y, starts), loss.tasks.counts
+        more, all_of_them = sums(y), loss.tasks.counts
         return 0.5 * loss.coefficients * np.stack([all_of_them + more, all_of_them - more])
     s = cast(np.ndarray, loss.scale)
-    up = np.add.reduceat(np.where(y > 0, s, 0.0), starts)
-    down = np.add.reduceat(np.where(y < 0, s, 0.0), starts)
-    return np.stack([up, down])
+    return np.stack([sums(np.where(side * y > 0, s, 0.0)) for side in (1, -1)])
 
 
 def _of_classes(loss: LossTerm, z) -> np.ndarray | None:
@@ -246,12 +207,11 @@ def _of_classes(loss: LossTerm, z) -> np.ndarray | None:
 
 def _slopes_of(loss: LossTerm, z: np.ndarray) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
     """constants (m,) -> (sums of the slopes, sums of their sizes), task by task."""
-    starts, counts = loss.tasks.offsets[:-1], loss.tasks.counts
     if _counts_classes(loss):
         # all samples of a class have the same slope: two numbers a task
         weights = _class_weights(loss)
         atom: Any = loss.atom
-        labels, origin = np.array([[1.0], [-1.0]]), z[starts]
+        labels, origin = np.array([[1.0], [-1.0]]), z[loss.tasks.offsets[:-1]]
 
         def of_classes(b):
             u = weights * atom.slope(
@@ -262,8 +222,8 @@ def _slopes_of(loss: LossTerm, z: np.ndarray) -> Callable[[np.ndarray], tuple[np
         return of_classes
 
     def of_samples(b):
-        u = np.asarray(loss.gradient(z + np.repeat(b, counts)))
-        return np.add.reduceat(u, starts), np.add.reduceat(np.abs(u), starts)
+        u = np.asarray(loss.gradient(z + np.repeat(b, loss.tasks.counts)))
+        return loss.tasks.sums(u), loss.tasks.sums(np.abs(u))
 
     return of_samples
 

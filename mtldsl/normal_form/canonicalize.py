@@ -28,23 +28,6 @@ from mtldsl.normal_form.term import term_type
 from mtldsl.normal_form.terms.label_graph_term import LabelGraphTerm, labelled_totals, with_constant
 from mtldsl.normal_form.terms.structure_term import StructureTerm
 
-__all__ = [
-    "check_convexity",
-    "check_model",
-    "check_penalised",
-    "known_map",
-    "learned_norm_terms",
-    "learned_of",
-    "learned_row_names",
-    "on_weights",
-    "parameters_of",
-    "to_normal_form",
-    "weights_of",
-    "with_coefficients",
-    "with_norms",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Norms of learned precisions in a model: what is wrong with them, and the structure that such a term becomes a part of.
 
@@ -94,17 +77,16 @@ def check_penalised(terms: Sequence[Term], bounds: Sequence, ranges: Mapping[Any
 
 def with_norms(term: Term, penalised: Mapping[LearnedUnknown, list[Term]]):
     """The structure of a term with the norms of its matrices in it; that of the term where there are none, or with the coefficient 0."""
-    norms = [sum(one.coefficient.value for one in penalised.get(m, ())) for m in _hashable(term.learned)]
+    learned: list[Any] = [
+        m if isinstance(m, LearnedUnknown) else None for m in term.learned
+    ]  # arrays have no hash
+    norms = [sum(one.coefficient.value for one in penalised.get(m, ())) for m in learned]
     if not any(norms):
         return term.atom
     first, second = (norm / term.coefficient.value for norm in norms)
     return SparseMatrixNormal.of(
         cast(MatrixNormal, term.atom), (first, second)
     )  # what else learns precisions
-
-
-def _hashable(learned) -> list:
-    return [m if isinstance(m, LearnedUnknown) else None for m in learned]
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -282,10 +264,8 @@ def to_normal_form(
     constraints: Sequence[Constraint | RangeConstraint],
     typed: str,
     known: dict[Term, tuple[tuple[float, ...], LossTerm]],
-    maps: dict[Term, tuple[tuple[float, ...], LinearMap]],
 ) -> NormalForm:
-    """The normal form at the parameters' present values. known, maps: losses and maps of functions made before, and the values then; those
-    made here are added."""
+    """The normal form at the parameters' present values. known: losses made before, and the values then; those made here are added."""
     check_convexity(objective)
     blocks = []
     used = {
@@ -303,7 +283,7 @@ def to_normal_form(
     on_blocks = [term for term in kept if not (term.is_loss or term.of_learned)]
     others, constant = [term for term in on_blocks if 0 not in term.argument.shape], 0.0
     penalised = learned_norm_terms(kept)
-    terms = [_function_term(term, ranges, penalised, k, maps) for k, term in enumerate(others)]
+    terms = [_function_term(term, ranges, penalised, k) for k, term in enumerate(others)]
     functions = []
     for term in terms:
         if isinstance(term, StructureTerm) and not any(term.names):  # all its matrices are given
@@ -315,23 +295,7 @@ def to_normal_form(
     return NormalForm(tuple(blocks), losses, tuple(functions + _join_simplex(sets)), typed, constant)
 
 
-def with_coefficients(form: NormalForm, terms: Sequence[Term]) -> NormalForm | None:
-    """The form with the present coefficients of its regularizers, which differ from those that it was made with in their size alone; terms are
-    all of the objective's. None where the form's own functions are not theirs one by one."""
-    others = [term for term in terms if not term.is_loss]
-    values = [term.coefficient.value for term in others]
-    plain = len(others) == len(form.functions) and min(values, default=0.0) > 0.0
-    if not (plain and all(type(f) is FunctionTerm for f in form.functions)):
-        return None
-    if any(f.atom is not term.atom for f, term in zip(form.functions, others, strict=True)):
-        return None
-    functions = [
-        FunctionTerm(f.atom, value, f.map, f.typed) for f, value in zip(form.functions, values, strict=True)
-    ]
-    return NormalForm(form.blocks, form.losses, tuple(functions), form.typed, form.constant)
-
-
-def _function_term(term: Term, ranges: Mapping[Any, Range], penalised, k: int, maps) -> FunctionTerm:
+def _function_term(term: Term, ranges: Mapping[Any, Range], penalised, k: int) -> FunctionTerm:
     """k: its place among the functions of the model."""
     atom = cast(MatrixFunction, term.atom)
     if atom.is_reweighted:
@@ -341,7 +305,7 @@ def _function_term(term: Term, ranges: Mapping[Any, Range], penalised, k: int, m
     if atom.weighs_kernels:
         return _weights_term(term, ranges, k)
     if not term.learned:
-        return FunctionTerm(atom, term.coefficient.value, known_map(term, maps), term.text)
+        return FunctionTerm(atom, term.coefficient.value, linear_map(term.argument), term.text)
     said = [
         _constraint_range(m, ranges, penalised) if isinstance(m, LearnedUnknown) else m for m in term.learned
     ]
@@ -387,14 +351,6 @@ def _known_or_made(term: Term, known) -> LossTerm:
     if term not in known or known[term][0] != values:
         known[term] = values, _loss_term(term)
     return known[term][1]
-
-
-def known_map(term: Term, maps) -> LinearMap:
-    """The map of a term's argument; `maps` as in `to_normal_form`."""
-    values = tuple(part.coefficient.value for part in term.argument.parts)
-    if term not in maps or maps[term][0] != values:
-        maps[term] = values, linear_map(term.argument)
-    return maps[term][1]
 
 
 def _loss_term(term: Term) -> LossTerm:

@@ -35,22 +35,6 @@ __all__ = [
 # It is all that solvers, the certificate and the reference see of a model. Coefficients are numbers here: a `Parameter` is read at the
 # moment the form is made.
 
-#: What the sizes of coefficients do not change.
-_COMMON = ("is_convex", "shapes", "weight_blocks", "data_size")
-
-
-@dataclass(frozen=True)
-class FormSettings:
-    """Limit of models whose memory is not checked.
-
-    unchecked_entries : unknowns that fit into any memory
-    """
-
-    unchecked_entries: int = 10_000
-
-
-SETTINGS = FormSettings()
-
 
 @dataclass(frozen=True, eq=False)
 class NormalForm:
@@ -111,12 +95,8 @@ class NormalForm:
         return {}
 
     def share(self, remembered: dict) -> None:
-        """`remembered`, and with it what forms of this statement's shape have in common, is that of the forms before it."""
+        """`remembered` is that of the forms of this statement's shape before it."""
         self.__dict__["remembered"] = remembered
-        common = remembered.get("common")
-        if common is None:
-            common = remembered["common"] = {name: getattr(self, name) for name in _COMMON}
-        self.__dict__.update(common)
 
     @cached_property
     def value_at_zero(self) -> float:
@@ -138,11 +118,8 @@ class NormalForm:
     def _fits(self) -> bool:
         """SolverError where a solve, which holds a few points, would not fit into memory; asked once."""
         shapes = [block.shape for block in self.blocks]
-        unknowns = sum(float(rows) * columns for rows, columns in shapes)
-        if unknowns <= SETTINGS.unchecked_entries:
-            return True
         require_memory(
-            4.0 * 8.0 * unknowns,
+            4.0 * 8.0 * sum(float(rows) * columns for rows, columns in shapes),
             f"a model with {' + '.join(f'{rows:,} x {columns:,}' for rows, columns in shapes)} unknowns",
             "select features, or hash or project them, or take fewer tasks, first",
         )

@@ -23,27 +23,15 @@ from mtldsl.language.substitution import TaskPartition, shares_of
 from mtldsl.language.weights import Weights
 from mtldsl.normal_form.canonicalize import (
     check_model,
-    known_map,
     learned_of,
     on_weights,
     parameters_of,
     to_normal_form,
     weights_of,
-    with_coefficients,
 )
-from mtldsl.normal_form.form import LinearMap, NormalForm
+from mtldsl.normal_form.form import NormalForm
 from mtldsl.utils.caching import cached_property
 from mtldsl.utils.validation import as_flag, as_float
-
-__all__ = [
-    "Statement",
-    "TypedLatex",
-    "formula_of",
-    "latex_of",
-    "meaning_of",
-    "panel_of",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # What an atom is, in a few words with $LaTeX$, for the list below a formula.
@@ -132,10 +120,8 @@ class TypedLatex:
         self._symbols = {
             kind: next((one for one in few if one not in taken), few[0]) for kind, few in _FREE.items()
         }
-        several = {
-            kind: n > 1
-            for kind, n in _counted(kind for one in parts + limits for kind in _kinds(one)).items()
-        }
+        kinds = [_kind(shape.split(", ")) for one in parts + limits for shape in _ARRAY.findall(one)]
+        several = {kind: kinds.count(kind) > 1 for kind in kinds}
         self.terms = [self._with_constants(one, several) for one in parts]
         self.constraints = [self._with_constants(one, several) for one in limits]
         self.objective = Objective(
@@ -170,19 +156,8 @@ class TypedLatex:
         return _ARRAY.sub(symbol, latex)
 
 
-def _kinds(latex: str) -> list[str]:
-    return [_kind(shape.split(", ")) for shape in _ARRAY.findall(latex)]
-
-
 def _kind(shape: list[str]) -> str:
     return "matrix" if len(shape) > 1 else "vector"
-
-
-def _counted(kinds: Any) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for kind in kinds:
-        found[kind] = found.get(kind, 0) + 1
-    return found
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -283,7 +258,6 @@ class Statement(Displayable):
         check_model(objective, constraints)
         self.objective, self.constraints = objective, tuple(constraints)
         self._known: dict[Term, tuple] = {}
-        self._maps: dict[Term, tuple] = {}
         self._made: tuple[tuple[float, ...], NormalForm] | None = None
         self._remembered: dict[tuple, dict] = {}
 
@@ -328,10 +302,6 @@ class Statement(Displayable):
     @property
     def learned(self) -> list[LearnedUnknown]:
         """Every matrix that is learned beside the weights, in the order typed."""
-        return list(self._learned)
-
-    @cached_property
-    def _learned(self) -> list[LearnedUnknown]:
         return learned_of(self.objective)
 
     @property
@@ -343,13 +313,9 @@ class Statement(Displayable):
     def _parameters(self) -> list[Parameter]:
         return parameters_of(self.objective, list(self.constraints))
 
-    @property
+    @cached_property
     def first_loss(self) -> Term:
         """The loss whose predictions are the model's."""
-        return self._first_loss
-
-    @cached_property
-    def _first_loss(self) -> Term:
         return next(term for term in self.objective.terms if term.is_loss)
 
     @cached_property
@@ -383,10 +349,6 @@ class Statement(Displayable):
         radii = [c.of_radius for c in on_weights(self.constraints)]
         return frozenset().union(*inside, *radii)
 
-    def map_of(self, term: Term) -> LinearMap:
-        """The map of a term's argument at the parameters' present values, made once."""
-        return known_map(term, self._maps)
-
     def form(self) -> NormalForm:
         """The normal form at the parameters' present values: what solvers, certificate and reference see.
 
@@ -395,21 +357,7 @@ class Statement(Displayable):
         """
         values = tuple(p.value for p in self._parameters)
         if self._made is None or self._made[0] != values:
-            shape, form = self._shape(values), None
-            if (
-                self._made is not None
-                and self._scales_penalties_alone
-                and shape == self._shape(self._made[0])
-            ):
-                form = with_coefficients(self._made[1], self.objective.terms)
-            if form is None:
-                form = to_normal_form(self.objective, self.constraints, str(self), self._known, self._maps)
-            form.share(self._remembered.setdefault(shape, {}))
+            form = to_normal_form(self.objective, self.constraints, str(self), self._known)
+            form.share(self._remembered.setdefault(self._shape(values), {}))
             self._made = values, form
         return self._made[1]
-
-    @cached_property
-    def _scales_penalties_alone(self) -> bool:
-        """Tell whether all that parameters do is to multiply regularizers."""
-        losses = any(term.coefficient.parameters for term in self.objective.terms if term.is_loss)
-        return not (losses or self._inside_arguments or self.constraints)

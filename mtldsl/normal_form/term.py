@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from scipy import sparse
@@ -14,19 +14,6 @@ from mtldsl.utils.parallel import slabs
 
 if TYPE_CHECKING:
     from mtldsl.data.tasks import Tasks
-
-__all__ = [
-    "Block",
-    "Blocks",
-    "FunctionTerm",
-    "LinearMap",
-    "LossTerm",
-    "MapEntry",
-    "picks",
-    "register_term",
-    "term_type",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # Blocks of unknowns, and linear maps of them: what the terms of a normal form are functions of. Other rooms take these names from `normal_form`.
@@ -120,6 +107,23 @@ class LinearMap:
     def blocks(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(entry.block for entry in self.entries))
 
+    def with_row_below(self, names: tuple[str, ...], factor: float = 1.0, right: Any = None) -> LinearMap:
+        """The map with one more row, the last: the sum of these blocks (1, .), times the factor and `right`."""
+        d, m = self.shape
+        above = sparse.eye_array(d + 1, d, format="csr")
+        last = sparse.csr_array(([factor], ([d], [0])), shape=(d + 1, 1))
+        entries = [
+            replace(
+                entry,
+                left=above if entry.left is None else sparse.csr_array(above @ sparse.csr_array(entry.left)),
+            )
+            for entry in self.entries
+        ]
+        offset = None if self.offset is None else np.vstack([self.offset, np.zeros((1, m))])
+        return LinearMap(
+            (*entries, *(MapEntry(name, 1.0, last, right) for name in names)), (d + 1, m), offset
+        )
+
     def usual_length(self, x: Blocks) -> float:
         """The length that the image of weights of this size has where it is not zero by rule: the root mean square over all directions."""
         squares = sum((entry.gain * np.linalg.norm(x[entry.block])) ** 2 for entry in self.entries)
@@ -159,6 +163,12 @@ class FunctionTerm:
     def is_constraint(self) -> bool:
         return isinstance(self.atom, Set)
 
+    @property
+    def is_spectral(self) -> bool:
+        """Tell whether it is a function of the singular values of its argument, whatever the number of rows."""
+        square = self.atom.entry_quadratic
+        return self.atom.separable == "spectrum" or (square is not None and np.ndim(square) == 0)
+
     def value(self, x: Blocks) -> float:
         return 0.0 if self.is_constraint else self.coefficient * self.atom.value(self.map.forward(x))
 
@@ -182,6 +192,12 @@ class FunctionTerm:
     def conjugate_at_zero(self) -> float:
         return 0.0 if self.atom.norm else self.conjugate(np.zeros(self.map.shape))
 
+    def dual_value(self, V) -> float:
+        """<V, offset> - conjugate(V), V in the conjugate's domain: its part of a dual bound."""
+        inner = 0.0 if self.map.offset is None else float(np.vdot(V, self.map.offset))
+        # of a norm 0 there: of a matrix's spectrum that costs singular values
+        return inner - (0.0 if self.atom.norm else self.conjugate(V))
+
     def dual_gauge(self, V) -> float:
         return self.atom.dual_gauge(V / self.coefficient)
 
@@ -195,14 +211,10 @@ _KINK_ROUNDING_SHARE = 64 * float(np.finfo(float).eps)
 
 @dataclass(frozen=True)
 class TermSettings:
-    """Sizes of what terms hold.
+    """Sizes of what terms hold."""
 
-    slab_entries : entries of inputs whose absolute values are taken at once
-    kept_entries : most predictions that are kept beside the last value asked for: 64 MB
-    """
-
-    slab_entries: int = 1 << 22
-    kept_entries: int = 1 << 23
+    slab_entries: int = 1 << 22  # entries of inputs whose absolute values are taken at once
+    kept_entries: int = 1 << 23  # most predictions that are kept beside the last value asked for: 64 MB
 
 
 SETTINGS = TermSettings()
@@ -223,35 +235,24 @@ class LossTerm:
     intercepts: tuple[str, ...]
     typed: str
 
+    #: It is a sum over tasks, each of which may be left out.
+    sums_tasks: ClassVar[bool] = True
+    #: `prox` takes one step a sample, equal within a task, though the loss is not a sum over samples.
+    takes_steps_by_task: ClassVar[bool] = False
+    #: One product with the data serves all points of a line.
+    has_cheap_lines: ClassVar[bool] = True
+    #: Every task's loss is one maximum with an exact proximal step in the predictions and its derivative.
+    has_score_steps: ClassVar[bool] = False
+
     @staticmethod
     def handles(loss: Loss, tasks: Tasks) -> bool:
         """Tell whether a loss of these tasks becomes a term of this type."""
         return True
 
     @property
-    def sums_tasks(self) -> bool:
-        """Tell whether it is a sum over tasks, each of which may be left out."""
-        return True
-
-    @property
-    def takes_steps_by_task(self) -> bool:
-        """Tell whether `prox` takes one step a sample, equal within a task, though the loss is not a sum over samples."""
-        return False
-
-    @property
     def shifts_apart(self) -> bool:
         """Tell whether multipliers may be moved sample by sample, each within an interval of its own; else `balanced` moves them."""
         return self.atom.separable
-
-    @property
-    def has_cheap_lines(self) -> bool:
-        """Tell whether one product with the data serves all points of a line."""
-        return True
-
-    @property
-    def has_score_steps(self) -> bool:
-        """Tell whether every task's loss is one maximum with an exact proximal step in the predictions and its derivative."""
-        return False
 
     @cached_property
     def is_piecewise_linear(self) -> bool:
@@ -382,24 +383,12 @@ class LossTerm:
     def predictions(self, x: Blocks) -> np.ndarray:
         z = self.tasks.forward(self.map.forward(x))
         for name in self.intercepts:
-            if x[
-                name
-            ].any():  # not at the first point of most runs, whose zeros take no memory as long as nobody writes there
-                self.tasks.shift(z, x[name][0])
+            self.tasks.shift(z, x[name][0])
         return z
 
     def offset_predictions(self) -> np.ndarray | None:
         """The predictions of the map's constant part, None where it has none."""
         return None if self.map.offset is None else self.tasks.forward(self.map.offset)
-
-    def predictions_without_weights(self, x: Blocks) -> np.ndarray:
-        """Return the predictions at a point whose weights are zero: no product with the data unless the weights have an offset."""
-        if not self.intercepts:
-            return self.predictions(x) if self.map.offset is not None else np.zeros(self.tasks.n_samples)
-        offset = self.offset_predictions()
-        constants = cast(np.ndarray, sum(x[name][0] for name in self.intercepts))
-        z = np.repeat(constants, self.tasks.counts)
-        return z if offset is None else z + offset
 
     def constant_statistics(self) -> LossTerm | None:
         """Return a loss with the same best constants beside weights of zero, of as few rows as are known; None where none is known."""

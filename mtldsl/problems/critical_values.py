@@ -214,7 +214,7 @@ def slopes_at_zero(form: NormalForm, typed: str) -> tuple[list[SubgradientsAtZer
     sets: list[SubgradientsAtZero] = []
     points = []
     for losses in _sharing(form):
-        at = [loss.predictions_without_weights(x) for loss in losses]
+        at = [loss.predictions(x) for loss in losses]
         points += zip(losses, at, strict=True)
         sets.append(_set_of(losses, at, typed))
     return sets, lambda: sum(loss.value(z) for loss, z in points)

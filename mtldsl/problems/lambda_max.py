@@ -91,7 +91,7 @@ def dual_norm_of_sum(P: np.ndarray, norms: Sequence[FunctionTerm]) -> tuple[floa
     >>> import numpy as np, mtldsl as mtl
     >>> W = mtl.Weights(mtl.Tasks.shared(np.eye(3), np.ones((3, 1))))
     >>> from mtldsl.normal_form.canonicalize import to_normal_form
-    >>> form = to_normal_form(mtl.group_norm(W, [[0, 1], [1, 2]]), [], "", {}, {})
+    >>> form = to_normal_form(mtl.group_norm(W, [[0, 1], [1, 2]]), [], "", {})
     >>> low, high = dual_norm_of_sum(np.array([[0.0], [1.0], [0.0]]), form.functions)  # half of it in either group
     >>> bool(low <= 0.5 <= high), round(high, 6)
     (True, 0.5)
@@ -283,7 +283,7 @@ def lambda_max(statement: Statement, parameter: Parameter) -> CriticalValue:
             term=f"lambda_max({parameter.name})",
         )
     with _at_one(parameter):
-        form = to_normal_form(Objective(terms), list(statement.constraints), "", {}, {})
+        form = to_normal_form(Objective(terms), list(statement.constraints), "", {})
         found_norms = [
             next(f for f in form.functions if f.typed == term.text) for term in penalties or [penalty]
         ]

@@ -11,6 +11,7 @@ import numpy as np
 
 from mtldsl.language.objective import Term
 from mtldsl.language.substitution import intercepts_of
+from mtldsl.normal_form.canonicalize import linear_map
 from mtldsl.normal_form.form import Blocks, NormalForm
 from mtldsl.normal_form.statement import Statement
 from mtldsl.normal_form.terms.structure_term import Structures, learned_matrices
@@ -64,10 +65,10 @@ def coef_of(statement: Statement, blocks: Blocks) -> np.ndarray:
     """`SolvedModel.coef` of these blocks."""
     shares = statement.shares
     if shares is None:
-        return np.array(statement.map_of(statement.first_loss).forward(blocks))
+        return np.array(linear_map(statement.first_loss.argument).forward(blocks))
     found = np.empty((shares.tasks.n_features, shares.tasks.n_tasks))
     for term, columns in zip(shares.terms, shares.columns, strict=True):
-        found[:, columns] = statement.map_of(term).forward(blocks)
+        found[:, columns] = linear_map(term.argument).forward(blocks)
     return found
 
 

@@ -19,36 +19,22 @@ from scipy.sparse.csgraph import connected_components
 from mtldsl.certificates.checker.interval import Interval, down, fractions, join_intervals, product, up
 from mtldsl.certificates.checker.loss_formulas import RowLossFormula
 
-__all__ = [
-    "approximate_inverse",
-    "balance_multipliers",
-    "enclose_solution",
-    "pivots",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Linear systems whose matrix and right side are known to enclosures: an enclosure of the solution, which exists.
 
 
 @dataclass(frozen=True)
 class BalancingSettings:
-    """Limits of directions that balance one another.
+    """Limits of directions that balance one another."""
 
-    pivot_share      : pivot below which a row counts as a sum of others, of the largest; fractions then show it
-    directions       : most directions that are balanced at once
-    compared_entries : most entries that are compared in fractions, for one direction
-    room_share       : room that is not used, of the largest multiplier
-    float_flops      : products of one group of directions, in float64, beyond which it is left as it is
-    fraction_flops   : the same in fractions
-    """
-
+    # pivot below which a row counts as a sum of others, of the largest; fractions then show it
     pivot_share: float = 1e-12
-    directions: int = 1_500
-    compared_entries: int = 100_000
-    room_share: float = 1e-14
+    directions: int = 1_500  # most directions that are balanced at once
+    compared_entries: int = 100_000  # most entries that are compared in fractions, for one direction
+    room_share: float = 1e-14  # room that is not used, of the largest multiplier
+    # products of one group of directions, in float64, beyond which it is left as it is
     float_flops: int = 20_000_000_000
-    fraction_flops: int = 1_000_000
+    fraction_flops: int = 1_000_000  # the same in fractions
 
 
 SETTINGS = BalancingSettings()

@@ -12,21 +12,13 @@ from mtldsl.certificates.checker.proof_schema import difference
 from mtldsl.errors import DataError
 from mtldsl.utils.parallel import one_blas_thread
 
-__all__ = [
-    "check_against_arrays",
-]
-
 
 @dataclass(frozen=True)
 class VerifySettings:
-    """Limits of a verdict.
+    """Limits of a verdict."""
 
-    exact_flops : most products of numbers of the exact check
-    default_tol : relative gap up to which a claim is confirmed where the user names none
-    """
-
-    exact_flops: int = 20_000_000
-    default_tol: float = 1e-4
+    exact_flops: int = 20_000_000  # most products of numbers of the exact check
+    default_tol: float = 1e-4  # relative gap up to which a claim is confirmed where the user names none
 
 
 SETTINGS = VerifySettings()
@@ -40,15 +32,9 @@ def check_against_arrays(
     exact: bool = False,
     tol: float | None = None,
 ) -> Verdict:
-    """Check a saved proof against the data: `Tasks`, `DataArrays` or a list of these; none where the proof holds its data.
+    """Check a saved proof, as `verify_proof` says, against the data: `Tasks` or `DataArrays`.
 
     model : the normal form that the proof must be of, as plain data; None: that of the file, which the verdict states
-    where : where the user's model stands, for the verdict
-    exact : in rational numbers, for small problems
-    tol   : the relative gap up to which the claim is confirmed; None: 1e-4, or the tolerance of the file where that is smaller
-
-    DataError where the file is not a proof, the data are not those that the proof is about (the message says which array differs), or
-    `exact` is asked of a large problem. Another model is said in the verdict, and confirmed is False.
     """
     if tol is not None and not (isinstance(tol, (int, float)) and not isinstance(tol, bool) and 0 < tol < 1):
         raise DataError(
@@ -56,7 +42,7 @@ def check_against_arrays(
         )  # fmt: skip
     proof, stored = read_proof(path)
     typed = f"verify({str(path)!r})"
-    given = [_as_data(one, typed) for one in _flat(data)]
+    given = [_as_data(one, typed) for one in data]
     matched = _matched(proof, given, stored, typed, where)
     if exact:
         work = sum(
@@ -109,10 +95,6 @@ def _beyond_float64(proof: dict, error: Exception) -> str:
     if np.isfinite(squares) and not isinstance(error, OverflowError):
         return ""
     return f"the objective at its point is beyond float64, which ends at 1.8e308; entries there are as large as {largest:.3g}"
-
-
-def _flat(data) -> list:
-    return [one for item in data for one in (item if isinstance(item, (list, tuple)) else [item])]
 
 
 def _as_data(named, typed: str) -> DataArrays:

@@ -22,26 +22,26 @@ from mtldsl.certificates.checker.function_formulas import (
     EqualToFormula,
     SimplexFormula,
 )
-from mtldsl.certificates.checker.interval import TINY, UNIT, Interval, gamma, product, round_to_float
+from mtldsl.certificates.checker.interval import (
+    TINY,
+    UNIT,
+    Interval,
+    gamma,
+    join_intervals,
+    product,
+    round_to_float,
+)
 from mtldsl.certificates.checker.terms import picks
-
-__all__ = [
-    "made_feasible",
-]
 
 
 @dataclass(frozen=True)
 class FeasibilitySettings:
-    """Limits of moves into the constraints.
+    """Limits of moves into the constraints."""
 
-    drawn_shares  : shares by which points are drawn into balls beyond their surface, in turn: what linear constraints undo of it
-    added_rounds  : rounds in which linear constraints that a move touches are added
-    equation_rows : most equations that are solved at once
-    """
-
+    # shares by which points are drawn into balls beyond their surface, in turn: what linear constraints undo of it
     drawn_shares: tuple[float, ...] = (0.0, 1e-13, 1e-11, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5)
-    added_rounds: int = 25
-    equation_rows: int = 1_500
+    added_rounds: int = 25  # rounds in which linear constraints that a move touches are added
+    equation_rows: int = 1_500  # most equations that are solved at once
 
 
 SETTINGS = FeasibilitySettings()
@@ -157,8 +157,7 @@ class _BlockVector:
         }
 
     def flat(self, x) -> Interval:
-        parts = [one.reshape(-1) for one in x.values()]
-        return Interval(np.concatenate([p.low for p in parts]), np.concatenate([p.high for p in parts]))
+        return join_intervals(one.reshape(-1) for one in x.values())
 
 
 def _turned(right):
@@ -207,7 +206,9 @@ def _draw(s, x, share: float) -> None:
     picked = s.map.picked()
     if picked is not None:
         name, c, rows, columns = picked
-        where = _place(rows, columns, x[name].shape)
+        where = np.ix_(
+            *(np.arange(n)[picked] for n, picked in zip(x[name].shape, (rows, columns), strict=True))
+        )
         new = argument * factor
         new = new if s.map.offset is None else new - s.map.offset
         x[name] = x[name].with_entries(where, new if c == 1.0 else new / c)
@@ -216,17 +217,13 @@ def _draw(s, x, share: float) -> None:
             x[e["block"]] = x[e["block"]] * factor
 
 
-def _place(rows, columns, shape):
-    return np.ix_(np.arange(shape[0])[rows], np.arange(shape[1])[columns])
-
-
 def _met(linear: list[_LinearConstraints], blocks: _BlockVector, x) -> tuple[dict, float]:
     """(the point moved to where linear constraints hold, an upper bound of what is still missed)."""
     if not linear:
         return x, 0.0
     B = sparse.csr_array(sparse.vstack([one.B for one in linear]))
     target, there = (
-        _joined([one.target if one.offset is None else one.target - one.offset for one in linear]),
+        join_intervals([one.target if one.offset is None else one.target - one.offset for one in linear]),
         np.concatenate([one.there for one in linear]),
     )
     side = np.concatenate([np.full(one.B.shape[0], one.side) for one in linear])
@@ -250,10 +247,6 @@ def _met(linear: list[_LinearConstraints], blocks: _BlockVector, x) -> tuple[dic
             return moved, 0.0
         active |= new
     return x, float(np.max(round_to_float(missed, 1), initial=0.0))
-
-
-def _joined(parts) -> Interval:
-    return Interval(np.concatenate([p.low for p in parts]), np.concatenate([p.high for p in parts]))
 
 
 def _image(B, x: Interval) -> Interval:

@@ -16,14 +16,6 @@ import numpy as np
 
 from mtldsl.certificates.checker.interval import Interval
 
-__all__ = [
-    "FunctionFormula",
-    "UnsupportedFormula",
-    "differences",
-    "positive",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What the checker has no formula for.
 
@@ -34,9 +26,7 @@ class UnsupportedFormula(Exception):
 
 class FunctionFormula:
     is_set = False
-    cone = False  # a set that holds every nonnegative multiple of its points
     finite_dual = False  # the conjugate is finite everywhere
-    shrinks = False  # a set that holds t W for 0 <= t <= 1, W in it
     is_cone_free = True  # any change of the entries in `takes` stays in the cone, and not only small ones
     left_out: np.ndarray | bool = False  # entries whose multipliers are to be 0
     is_spanned = True  # all rows of what `inside` makes are in `span`
@@ -79,13 +69,6 @@ class FunctionFormula:
 
     def conjugate(self, Z) -> Interval:
         return self.number(0.0)
-
-
-def positive(x, what: str, least: float = 5e-324) -> float:
-    x = float(x)
-    if not (x >= least and np.isfinite(x)):
-        raise UnsupportedFormula(f"{what} of {x:g}")
-    return x
 
 
 def differences(m: int) -> np.ndarray:

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from mtldsl.certificates.checker.function import FunctionFormula, UnsupportedFormula, differences, positive
+from mtldsl.certificates.checker.function import FunctionFormula, UnsupportedFormula, differences
 from mtldsl.certificates.checker.interval import (
     Interval,
     enclose_svd,
@@ -25,32 +25,15 @@ from mtldsl.certificates.checker.norm_formulas import (
     SquaredTraceFormula,
 )
 
-__all__ = [
-    "FUNCTIONS",
-    "AtLeastFormula",
-    "AtMostFormula",
-    "BallFormula",
-    "EqualToFormula",
-    "MeanFormula",
-    "QuadraticFormula",
-    "RidgeFormula",
-    "SimplexFormula",
-    "SquaredClusterFormula",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The checker's own formula of the squared cluster norm, by a singular value decomposition that is a guess, and what it misses.
 
 
 @dataclass(frozen=True)
 class VarianceSettings:
-    """Limit of the guess of variances.
+    """Limit of the guess of variances."""
 
-    factor_halvings : halvings of the interval of their factor
-    """
-
-    factor_halvings: int = 200
+    factor_halvings: int = 200  # halvings of the interval of their factor
 
 
 SETTINGS = VarianceSettings()
@@ -69,10 +52,10 @@ class SquaredClusterFormula(FunctionFormula):
 
     def read(self, parameters):
         self.lower, self.upper = float(parameters["lower"]), float(parameters["upper"])
-        self.trace = positive(parameters["trace"], "a squared cluster norm with a trace")
+        self.trace = float(parameters["trace"])
         self.rank = min(self.shape)
         m = self.shape[1]
-        if not (0.0 <= self.lower < self.upper) or Fraction(self.lower) * m > Fraction(self.trace):
+        if not self.lower < self.upper or Fraction(self.lower) * m > Fraction(self.trace):
             raise UnsupportedFormula("a squared cluster norm with bounds that no covariance keeps")
         # what the tasks' covariance has to spend on variances above the lower one
         self.room = maximum(self.number(self.trace) - self.number(self.lower) * float(m), 0.0)
@@ -278,10 +261,10 @@ def _is_dominant(M: np.ndarray) -> bool:
 
 
 class BallFormula(FunctionFormula):
-    is_set, shrinks = True, True
+    is_set = True
 
     def read(self, parameters):
-        self.radius = self.number(positive(parameters["radius"], "a ball with a radius", 0.0))
+        self.radius = self.number(float(parameters["radius"]))
         of = parameters["of"]
         if of["word"] not in NORMS:
             raise UnsupportedFormula(f"a ball of {of['word']}")
@@ -308,13 +291,6 @@ class BallFormula(FunctionFormula):
     def violation(self, W):
         return maximum(self.of.value(W) - self.radius, 0.0)
 
-    def repaired(self, W):
-        size = self.of.value(W)
-        if size.high <= self.radius.low:
-            return W
-        most = W.like(0.0) + Interval(size.high, size.high)  # a number that the norm is not above
-        return W * (self.radius / most)
-
     def conjugate(self, Z):
         return self.of.gauge(Z) * self.radius
 
@@ -327,11 +303,6 @@ class ComparisonFormula(FunctionFormula):
         bound = np.broadcast_to(np.asarray(parameters["bound"], float), self.shape)
         self.there = np.isfinite(bound)
         self.bound = self.number(np.where(self.there, bound, 0.0))
-        self.cone = not bound[self.there].any()
-
-    @property
-    def shrinks(self):
-        return self.cone or bool(np.all(np.asarray(self.bound.low * self.side <= 0)))
 
     @property
     def takes(self):
@@ -358,10 +329,6 @@ class ComparisonFormula(FunctionFormula):
         outside = self.there & ~np.asarray(inside, bool)
         return maximum(missing[outside], 0.0).max()
 
-    def repaired(self, W):
-        over = maximum((self.bound - W) * self.side, 0.0) * self.there.astype(float)
-        return W + over * self.side if over.high.any() else W
-
 
 class AtLeastFormula(ComparisonFormula):
     side = 1.0
@@ -373,7 +340,6 @@ class AtMostFormula(ComparisonFormula):
 
 class EqualToFormula(ComparisonFormula):
     finite_dual = is_cone_free = True
-    shrinks = property(lambda self: self.cone)
     takes = FunctionFormula.takes
 
     def inside(self, Z):
@@ -385,23 +351,15 @@ class EqualToFormula(ComparisonFormula):
     def violation(self, W):
         return abs(W - self.bound).max()
 
-    def repaired(self, W):
-        return self.bound
-
 
 class SimplexFormula(FunctionFormula):
     is_set, finite_dual = True, True
 
     def read(self, parameters):
-        self.total = self.number(positive(parameters["total"], "a simplex with a total"))
+        self.total = self.number(float(parameters["total"]))
 
     def violation(self, W):
         return maximum(maximum(-W, 0.0).max(), abs(W.sum(axis=0) - self.total).max())
-
-    def repaired(self, W):
-        W = maximum(W, 0.0)
-        sums = W.sum(axis=0)
-        return W * (self.total / sums).reshape(1, -1) if (sums.low > 0).all() else W
 
     def conjugate(self, Z):
         return Z.max(axis=0).sum() * self.total

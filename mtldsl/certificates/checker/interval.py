@@ -23,30 +23,6 @@ from typing import Any, cast
 import numpy as np
 from scipy import sparse
 
-__all__ = [
-    "FUNCTION_ROUNDING",
-    "TINY",
-    "UNIT",
-    "Interval",
-    "as_array",
-    "decimals",
-    "down",
-    "enclose_svd",
-    "fractions",
-    "gamma",
-    "join_intervals",
-    "least_eigenvalue",
-    "maximum",
-    "minimum",
-    "product",
-    "round_to_float",
-    "spectral_norm",
-    "tighter",
-    "trace_norm",
-    "up",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Float64 and fractions rounded outward: the ends of intervals.
 
@@ -60,12 +36,9 @@ FUNCTION_ROUNDING = 16 * UNIT
 
 @dataclass(frozen=True)
 class FractionSettings:
-    """Size of fractions.
+    """Size of fractions."""
 
-    kept_bits : bits that are kept of fractions which have more
-    """
-
-    kept_bits: int = 200
+    kept_bits: int = 200  # bits that are kept of fractions which have more
 
 
 SETTINGS = FractionSettings()
@@ -344,29 +317,24 @@ class Interval:
         return Interval(np.maximum(down(np.sqrt(low)), 0.0), up(np.sqrt(high)))
 
     def exp(self) -> Interval:
-        if self.exact:
-            return Interval(decimals(self.low, "exp", -1), decimals(self.high, "exp", 1))
-        low, high = np.exp(self.low), np.exp(self.high)
-        return Interval(
-            np.maximum(low - FUNCTION_ROUNDING * low - TINY, 0.0), high + FUNCTION_ROUNDING * high + TINY
-        )
+        return self._rounded(np.exp, "exp", 0.0)
 
     def log(self) -> Interval:
         """Only for numbers > 0."""
-        if self.exact:
-            return Interval(decimals(self.low, "ln", -1), decimals(self.high, "ln", 1))
-        low, high = np.log(self.low), np.log(self.high)
-        return Interval(
-            low - FUNCTION_ROUNDING * np.abs(low) - TINY, high + FUNCTION_ROUNDING * np.abs(high) + TINY
-        )
+        return self._rounded(np.log, "ln", -np.inf)
 
     def log1p(self) -> Interval:
         """log(1 + x) of numbers >= 0."""
+        return (self + 1).log() if self.exact else self._rounded(np.log1p, "", 0.0)
+
+    def _rounded(self, function, exactly: str, least: float) -> Interval:
+        """A function that rises, and is nowhere below `least`; `exactly`: its name in `decimal`."""
         if self.exact:
-            return (self + 1).log()
-        low, high = np.log1p(self.low), np.log1p(self.high)
+            return Interval(decimals(self.low, exactly, -1), decimals(self.high, exactly, 1))
+        low, high = function(self.low), function(self.high)
         return Interval(
-            np.maximum(low - FUNCTION_ROUNDING * low - TINY, 0.0), high + FUNCTION_ROUNDING * high + TINY
+            np.maximum(low - FUNCTION_ROUNDING * np.abs(low) - TINY, least),
+            high + FUNCTION_ROUNDING * np.abs(high) + TINY,
         )
 
     def times_log(self) -> Interval:
@@ -403,9 +371,9 @@ def maximum(a, b) -> Interval:
 
 
 def minimum(a, b) -> Interval:
-    return -maximum(
-        -a if isinstance(a, Interval) else -b.like(a), -b if isinstance(b, Interval) else -a.like(b)
-    )
+    a = a if isinstance(a, Interval) else b.like(a)
+    b = a.like(b)
+    return Interval(np.minimum(a.low, b.low), np.minimum(a.high, b.high))
 
 
 def tighter(x: Interval, low, high) -> Interval:

@@ -2,188 +2,118 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from mtldsl.certificates.checker.function import UnsupportedFormula
 from mtldsl.certificates.checker.interval import Interval, maximum, minimum, round_to_float, tighter
-from mtldsl.certificates.checker.proof_schema import LOSSES, witness_of_shares
-
-__all__ = [
-    "ROW_LOSSES",
-    "SCALAR_LOSSES",
-    "RowLossFormula",
-    "SquareRootLossFormula",
-    "SumLossFormula",
-    "WorstTaskFormula",
-    "scalar_loss",
-]
-
+from mtldsl.certificates.checker.proof_schema import witness_of_shares
 
 # --------------------------------------------------------------------------------------------------------------
 # The checker's own formulas of losses that are sums over samples, and of the square-root loss: enclosures of value and conjugate.
 #
-# Each loss here is a function of `y` (the targets), of predictions z, and of multipliers u of one sample with weight 1; `LossPart`s put
-# samples, weights and coefficients around them. `inside` moves a multiplier into the domain of the conjugate, as real numbers.
+# `SumLossFormula` puts samples, weights and coefficients around them.
 
 
-class _ScalarFormula:
-    def fits(self, y) -> bool:
-        """Tell whether the loss is defined for these labels."""
-        return True
+@dataclass(frozen=True)
+class ScalarFormula:
+    """A loss of one sample with weight 1: l(z, y), and l*(u, y).
+
+    ends   : y -> (low, high) of multipliers, None where there is no end
+    inside : (u, y) -> u moved into the domain of the conjugate, as real numbers, where its end depends on the sign of y
+    fits   : y -> whether the loss is defined for these labels
+    """
+
+    value: Callable
+    conjugate: Callable
+    ends: Callable = lambda y: (None, None)
+    inside: Callable | None = None
+    fits: Callable = lambda y: True
 
 
-class _SquaresFormula(_ScalarFormula):
+def _squares(q) -> ScalarFormula:
     """q/2 (z - y)^2"""
-
-    def __init__(self, q):
-        self.q = q
-
-    def value(self, z, y):
-        return (z - y).square() * self.q * 0.5
-
-    def ends(self, y):
-        return None, None
-
-    def conjugate(self, u, y):
-        return u * y + u.square() * 0.5 / self.q
+    return ScalarFormula(lambda z, y: (z - y).square() * q * 0.5, lambda u, y: u * y + u.square() * 0.5 / q)
 
 
-class _QuantileFormula(_ScalarFormula):
-    """max(q (y - z), (q - 1) (y - z)); the absolute loss is twice that of q = 1/2."""
-
-    def __init__(self, above, below):
-        self.above, self.below = above, below  # slopes for y > z and for y < z
-
-    def value(self, z, y):
-        r = y - z
-        return maximum(r * self.above, -r * self.below)
-
-    def ends(self, y):
-        return -self.above, self.below
-
-    def conjugate(self, u, y):
-        return u * y
+def _quantile(above, below) -> ScalarFormula:
+    """max(q (y - z), (q - 1) (y - z)), the slopes for y > z and for y < z; the absolute loss is twice that of q = 1/2."""
+    return ScalarFormula(
+        lambda z, y: maximum((y - z) * above, -(y - z) * below),
+        lambda u, y: u * y,
+        lambda y: (-above, below),
+    )
 
 
-class _HuberFormula(_ScalarFormula):
-    def __init__(self, delta):
-        self.delta = delta
-
-    def value(self, z, y):
+def _huber(delta) -> ScalarFormula:
+    def value(z, y):
         r = abs(z - y)
-        inner = minimum(r, self.delta)
+        inner = minimum(r, delta)
         return inner * (r - inner * 0.5)
 
-    def ends(self, y):
-        return -self.delta, self.delta
-
-    def conjugate(self, u, y):
-        return u * y + u.square() * 0.5
+    return ScalarFormula(value, lambda u, y: u * y + u.square() * 0.5, lambda y: (-delta, delta))
 
 
-class _HingeFormula(_ScalarFormula):
-    def fits(self, y):
-        return np.isin(y, (-1.0, 1.0)).all()
-
-    def value(self, z, y):
-        return maximum(1.0 - z * y, 0.0)
-
-    def ends(self, y):
-        return minimum(-y, 0.0), maximum(-y, 0.0)
-
-    def conjugate(self, u, y):
-        return u * y
+def _of_margin(value, conjugate, inside=None) -> ScalarFormula:
+    """A loss of labels -1 and +1, whose multipliers have the other sign; from 0 to -y where there is no `inside`."""
+    return ScalarFormula(
+        value, conjugate, lambda y: (minimum(-y, 0.0), maximum(-y, 0.0)), inside,
+        lambda y: np.isin(y, (-1.0, 1.0)).all(),
+    )  # fmt: skip
 
 
-class _SquaredHingeFormula(_HingeFormula):
-    def value(self, z, y):
-        return super().value(z, y).square()
-
-    def inside(self, u, y):
-        return maximum(-u * y, 0.0) * -y  # y is -1 or +1
-
-    def conjugate(self, u, y):
-        return u * y + u.square() * 0.25
+def _other_sign(u, y):
+    return maximum(-u * y, 0.0) * -y  # y is -1 or +1
 
 
-class _LogisticFormula(_HingeFormula):
-    def value(self, z, y):
-        margin = z * y
-        return maximum(-margin, 0.0) + (-abs(margin)).exp().log1p()
-
-    def conjugate(self, u, y):
-        a = tighter(-u * y, 0.0, 1.0)
-        return a.times_log() + tighter(1.0 - a, 0.0, 1.0).times_log()
+def _entropy_of_share(u, y):
+    a = tighter(-u * y, 0.0, 1.0)
+    return a.times_log() + tighter(1.0 - a, 0.0, 1.0).times_log()
 
 
-class _ExponentialFormula(_SquaredHingeFormula):
-    def value(self, z, y):
-        return (-z * y).exp()
-
-    def conjugate(self, u, y):
-        a = maximum(-u * y, 0.0)
-        return a.times_log() - a
+def _entropy(a):
+    return a.times_log() - a
 
 
-class _PoissonFormula(_ScalarFormula):
-    def fits(self, y):
-        return (y >= 0).all()
-
-    def value(self, z, y):
-        return z.exp() - z * y
-
-    def ends(self, y):
-        return -y, None
-
-    def conjugate(self, u, y):
-        a = maximum(u + y, 0.0)
-        return a.times_log() - a
-
-
-class _GammaFormula(_ScalarFormula):
-    def __init__(self, one):
-        self.one = one
-
-    def fits(self, y):
-        return (y > 0).all()
-
-    def value(self, z, y):
-        return y * (-z).exp() + z - y.log() - 1.0
-
-    def ends(self, y):
-        return None, self.one
-
-    def conjugate(self, u, y):
-        a, log_y = maximum(1.0 - u, 0.0), y.log()
-        return a.times_log() - a * log_y - a + log_y + 1.0
+def _conjugate_of_gamma(u, y):
+    a, log_y = maximum(1.0 - u, 0.0), y.log()
+    return a.times_log() - a * log_y - a + log_y + 1.0
 
 
 #: word -> its scalar function, made of its parameters (Intervals)
 SCALAR_LOSSES = {
-    "squared_loss": lambda number: _SquaresFormula(number(1.0)),
-    "sum_of_squares": lambda number: _SquaresFormula(number(2.0)),
-    "absolute_loss": lambda number: _QuantileFormula(number(1.0), number(1.0)),
-    "quantile_loss": lambda number: _QuantileFormula(number("q"), 1.0 - number("q")),
-    "huber_loss": lambda number: _HuberFormula(number("delta")),
-    "hinge_loss": lambda number: _HingeFormula(),
-    "squared_hinge_loss": lambda number: _SquaredHingeFormula(),
-    "logistic_loss": lambda number: _LogisticFormula(),
-    "exponential_loss": lambda number: _ExponentialFormula(),
-    "poisson_loss": lambda number: _PoissonFormula(),
-    "gamma_loss": lambda number: _GammaFormula(number(1.0)),
-}
+    "squared_loss": lambda number: _squares(number(1.0)),
+    "sum_of_squares": lambda number: _squares(number(2.0)),
+    "absolute_loss": lambda number: _quantile(number(1.0), number(1.0)),
+    "quantile_loss": lambda number: _quantile(number("q"), 1.0 - number("q")),
+    "huber_loss": lambda number: _huber(number("delta")),
+    "hinge_loss": lambda number: _of_margin(lambda z, y: maximum(1.0 - z * y, 0.0), lambda u, y: u * y),
+    "squared_hinge_loss": lambda number: _of_margin(
+        lambda z, y: maximum(1.0 - z * y, 0.0).square(), lambda u, y: u * y + u.square() * 0.25, _other_sign
+    ),
+    "logistic_loss": lambda number: _of_margin(
+        lambda z, y: maximum(-(z * y), 0.0) + (-abs(z * y)).exp().log1p(), _entropy_of_share
+    ),
+    "exponential_loss": lambda number: _of_margin(
+        lambda z, y: (-z * y).exp(), lambda u, y: _entropy(maximum(-u * y, 0.0)), _other_sign
+    ),
+    "poisson_loss": lambda number: ScalarFormula(
+        lambda z, y: z.exp() - z * y, lambda u, y: _entropy(maximum(u + y, 0.0)),
+        lambda y: (-y, None), fits=lambda y: (y >= 0).all(),
+    ),
+    "gamma_loss": lambda number: ScalarFormula(
+        lambda z, y: y * (-z).exp() + z - y.log() - 1.0, _conjugate_of_gamma,
+        lambda y: (None, number(1.0)), fits=lambda y: (y > 0).all(),
+    ),
+}  # fmt: skip
 
 
 def scalar_loss(word: str, parameters, exact: bool):
-    """The scalar function of a word; UnsupportedFormula for words that have none here, and for parameters out of their range."""
-    if word not in SCALAR_LOSSES or word not in LOSSES:
+    """The scalar function of a word; UnsupportedFormula for words that have none here. The schema has looked at the parameters."""
+    if word not in SCALAR_LOSSES:
         raise UnsupportedFormula(word)
-    try:
-        LOSSES[word](parameters, "parameters")
-    except ValueError as error:
-        raise UnsupportedFormula(f"{word}: {error}") from None
 
     def number(x):
         return Interval.of(float(parameters[x]) if isinstance(x, str) else x, exact)
@@ -211,7 +141,7 @@ class SumLossFormula:
     def room(self, u: Interval, rows: slice = slice(None)) -> np.ndarray:
         """Return how far every multiplier may be moved either way without leaving the domain, as floats and not too large."""
         room = np.full(u.shape, np.inf)
-        if hasattr(self.scalar, "inside"):
+        if self.scalar.inside:
             return round_to_float(abs(u).low, -1)
         low, high = self.ends()
         if low is not None:
@@ -230,7 +160,7 @@ class SumLossFormula:
         return u.with_entries(slice(j, j + 1), u[j : j + 1] - total)
 
     def inside(self, u: Interval) -> Interval:
-        if hasattr(self.scalar, "inside"):
+        if self.scalar.inside:
             return self.scalar.inside(u, self.y)
         low, high = self.ends()
         u = u if high is None else minimum(u, high)
@@ -238,21 +168,12 @@ class SumLossFormula:
 
     def conjugate(self, u: Interval, t: Interval) -> Interval:
         u = u * t / self.s
-        low, high = (None, None) if hasattr(self.scalar, "inside") else self.scalar.ends(self.y)
+        low, high = (None, None) if self.scalar.inside else self.scalar.ends(self.y)
         if low is not None:  # what rounding adds is not there
-            u = Interval(*_cut(u, Interval.of(low, True).low, None))
+            u = Interval(np.maximum(u.low, low.low), np.maximum(u.high, low.low))
         if high is not None:
-            u = Interval(*_cut(u, None, Interval.of(high, True).high))
+            u = Interval(np.minimum(u.low, high.high), np.minimum(u.high, high.high))
         return (self.scalar.conjugate(u, self.y) * self.s).sum()
-
-
-def _cut(u: Interval, low, high):
-    a, b = u.low, u.high
-    if low is not None:
-        a, b = np.maximum(a, low), np.maximum(b, low)
-    if high is not None:
-        a, b = np.minimum(a, high), np.minimum(b, high)
-    return a, b
 
 
 class SquareRootLossFormula:
@@ -372,11 +293,9 @@ class RowLossFormula:
 
 @dataclass(frozen=True)
 class JointLossSettings:
-    """Limit of the shares of tasks in a maximum.
+    """Limit of the shares of tasks in a maximum."""
 
-    least_task_share : least share of a task: one without multipliers has a share to divide them by
-    """
-
+    # least share of a task: one without multipliers has a share to divide them by
     least_task_share: float = 2.0**-60
 
 

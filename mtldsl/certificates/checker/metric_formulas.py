@@ -11,14 +11,6 @@ from mtldsl.certificates.checker.function import UnsupportedFormula
 from mtldsl.certificates.checker.interval import Interval, join_intervals, maximum, minimum, product
 from mtldsl.certificates.checker.proof_kinds import array, wholes
 
-__all__ = [
-    "METRICS",
-    "ORDERS",
-    "SETTINGS",
-    "LabelCostFormula",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The checker's own formulas of metrics: how wrong labellings of one task are, and which flips a random labelling has.
 #
@@ -27,12 +19,9 @@ __all__ = [
 
 @dataclass(frozen=True)
 class TableSettings:
-    """Size of slabs of tables.
+    """Size of slabs of tables."""
 
-    slab_entries : pairs of samples, or tables, that are held at once
-    """
-
-    slab_entries: int = 2_000_000
+    slab_entries: int = 2_000_000  # pairs of samples, or tables, that are held at once
 
 
 SETTINGS = TableSettings()
@@ -106,20 +95,24 @@ class MetricFormula:
         largest = -_running(-p, 1)[1:n]
         short = (largest - capped).high
         above = (capped - self.number(k.astype(float)) * (mean / float(n))).low
-        return _mixed(p, even, short, above)
+        return _mixed(p, even, _share(p, short, above))
 
 
-def _mixed(p: Interval, even: Interval, short, above) -> Interval:
-    """(1 - share) p + share even, with the least share that makes up for what p falls short of where `even` is above."""
+def _share(p: Interval, short, above) -> Interval:
+    """The least share with which what is `above` makes up for what falls `short`; 0 where nothing does, 1 where no other is enough."""
     lacking = short > 0
     if not lacking.any():
-        return p
+        return p.like(0.0)
     if not (above[lacking] > 0).all():
-        return even
+        return p.like(1.0)
     short, above = Interval(short[lacking], short[lacking]), Interval(above[lacking], above[lacking])
     share = (short / (short + above)).max()
-    share = Interval(share.high, share.high)
-    return p * (1.0 - share) + even * share if share.high < 1 else even
+    return minimum(Interval(share.high, share.high), 1.0)
+
+
+def _mixed(p: Interval, even: Interval, share: Interval) -> Interval:
+    """(1 - share) p + share even."""
+    return p if share.high == 0 else p * (1.0 - share) + even * share if share.high < 1 else even
 
 
 def tighter_ends(p: Interval) -> Interval:
@@ -232,8 +225,8 @@ class ROCAreaFormula(MetricFormula):
         rows, columns = rows * (total / totals[0]), columns * (total / totals[1])
         even = (total / float(self.P)).broadcast(rows.shape), (total / float(self.N)).broadcast(columns.shape)
         if self.P > 1:
-            short, above = -self._slack(rows, columns).low, self._slack(*even).low
-            rows, columns = (_mixed(x, e, short, above) for x, e in zip((rows, columns), even, strict=True))
+            share = _share(p, -self._slack(rows, columns).low, self._slack(*even).low)
+            rows, columns = (_mixed(x, e, share) for x, e in zip((rows, columns), even, strict=True))
         p = p.with_entries(y > 0, rows / size)
         return p.with_entries(y < 0, columns / size), total / size
 
@@ -282,21 +275,10 @@ class TopPlacesFormula(MetricFormula):
         tau = (gained - lost) / float(k - self.P)
         even = Interval.of(np.where(y < 0, float(k), float(n - k)), self.exact) / float(n)
         above = (1.0 - even.max()).low.reshape(1)
-        share = _share((p.max() - tau).high.reshape(1), above)
-        p = p * (1.0 - share) + even * share
-        tau = tau * (1.0 - share) + share
+        share = _share(p, (p.max() - tau).high.reshape(1), above)
+        p, tau = _mixed(p, even, share), _mixed(tau, p.like(1.0), share)
         p = p / maximum(tau, 1.0)
         return p, self.expected(p[y < 0].sum(), p[y > 0].sum())
-
-
-def _share(short, above) -> Interval:
-    if not short[0] > 0:
-        return Interval(short * 0, short * 0)[0]
-    if not above[0] > 0:
-        return Interval(short * 0 + 1, short * 0 + 1)[0]
-    short, above = Interval(short, short), Interval(above, above)
-    share = (short / (short + above))[0]
-    return minimum(Interval(share.high, share.high), 1.0)
 
 
 class PrecisionAtFormula(TopPlacesFormula):
@@ -359,9 +341,9 @@ class LabelCostFormula:
         for own in np.asarray(truth):
             key = own.tobytes()
             if key not in self._known:
-                self._known[key] = self.of(every, own)
+                self._known[key] = self.of(every, own).reshape(1, -1)
             parts.append(self._known[key])
-        return Interval(np.stack([p.low for p in parts]), np.stack([p.high for p in parts]))
+        return join_intervals(parts)
 
     # a label that is missing is neither 0 nor 1, the same in the true labelling and in those beside it
 

@@ -8,19 +8,8 @@ from functools import cached_property
 import numpy as np
 from scipy.optimize import minimize
 
-from mtldsl.certificates.checker.function import FunctionFormula, UnsupportedFormula, differences, positive
+from mtldsl.certificates.checker.function import FunctionFormula, UnsupportedFormula, differences
 from mtldsl.certificates.checker.interval import Interval, join_intervals, maximum, spectral_norm, trace_norm
-
-__all__ = [
-    "NORMS",
-    "CellNormFormula",
-    "HalfSquaredGroupsFormula",
-    "HalfSquaredKSupportFormula",
-    "LatentGroupsFormula",
-    "SquaredTraceFormula",
-    "TreeFormula",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # The checker's own formula of the latent group norm, whose value is a minimum: an upper bound of it, by sizes of the groups that are guessed.
@@ -39,12 +28,8 @@ class LatentGroupsFormula(FunctionFormula):
     def read(self, parameters):
         self.groups = [[int(j) for j in group] for group in parameters["groups"]]
         held = {j for group in self.groups for j in group}
-        if held != set(range(self.shape[0])) or not all(
-            len(set(group)) == len(group) for group in self.groups
-        ):
-            raise UnsupportedFormula(
-                "a latent group norm whose groups do not hold every row, or one of them twice"
-            )
+        if held != set(range(self.shape[0])):
+            raise UnsupportedFormula("a latent group norm whose groups do not hold every row")
         weights = parameters.get("weights")
         costs = np.broadcast_to(np.asarray(1.0 if weights is None else weights, float), len(self.groups))
         if not (costs > 0).all():
@@ -93,12 +78,9 @@ class LatentGroupsFormula(FunctionFormula):
 
 @dataclass(frozen=True)
 class NormSettings:
-    """Limit of searches for a level.
+    """Limit of searches for a level."""
 
-    level_halvings : halvings of an interval of floats: to their spacing
-    """
-
-    level_halvings: int = 60
+    level_halvings: int = 60  # halvings of an interval of floats: to their spacing
 
 
 SETTINGS = NormSettings()
@@ -115,10 +97,6 @@ class TreeFormula(FunctionFormula):
         self.axis, groups = (1, columns) if rows is None else (0, rows)
         self.groups = [[int(line) for line in group] for group in groups]
         self.a = np.broadcast_to(np.asarray(1.0 if weights is None else weights, float), len(self.groups))
-        if not (self.a >= 0).all():
-            raise UnsupportedFormula("tree_norm with a weight that is not >= 0: not convex")
-        if any(not 0 <= line < self.shape[self.axis] for group in self.groups for line in group):
-            raise UnsupportedFormula("tree_norm of lines that there are not")
         self.order  # noqa: B018 (raises where groups cross)
 
     @cached_property
@@ -198,8 +176,6 @@ class CellNormFormula(FunctionFormula):
     def read(self, parameters):
         weights = parameters.get("weights")
         self.weights = None if weights is None else np.asarray(weights, float)
-        if self.weights is not None and not (self.weights >= 0).all():
-            raise UnsupportedFormula("a norm or ridge with a weight that is not >= 0: not convex")
 
     def norms(self, W) -> Interval:
         raise NotImplementedError
@@ -246,7 +222,7 @@ class SortedL1Formula(FunctionFormula):
 
     def read(self, parameters):
         self.a = np.array(np.broadcast_to(np.asarray(parameters["weights"], float), int(np.prod(self.shape))))
-        if not (np.diff(self.a) <= 0).all() or not self.a[-1] >= 0 or not self.a[0] > 0:
+        if not (np.diff(self.a) <= 0).all() or not self.a[0] > 0:
             raise UnsupportedFormula(
                 "sorted_l1_norm with weights that are not descending and >= 0: not convex"
             )
@@ -264,59 +240,44 @@ class SortedL1Formula(FunctionFormula):
         return (self._ranked(Z).cumsum(0) / self.number(self.a).cumsum(0)).max()
 
 
-class L21Formula(CellNormFormula):
-    def norms(self, W):
-        return W.square().sum(axis=1).sqrt()
-
-    def over_entries(self, per_cell):
-        return np.broadcast_to(per_cell, self.shape[0])[:, None]
-
-
-class L1InfFormula(L21Formula):
-    def norms(self, W):
-        return abs(W).max(axis=1)
-
-    def dual_norms(self, Z):
-        return abs(Z).sum(axis=1)
-
-
-class L12Formula(CellNormFormula):
-    def norms(self, W):
-        return W.square().sum(axis=0).sqrt()
-
-    def over_entries(self, per_cell):
-        return per_cell
-
-
 class GroupsFormula(CellNormFormula):
-    """Groups of rows or columns; those in no group are free."""
+    """Groups of rows or columns, or each by itself; those in no group are free."""
 
     key, axis = "groups", 0
 
     def read(self, parameters):
         super().read(parameters)
-        groups = parameters.get(self.key)
-        self.groups = [[j] for j in range(self.shape[self.axis])] if groups is None else groups
-        members = [int(j) for group in self.groups for j in group]
-        if len(set(members)) < len(members) or not all(0 <= j < self.shape[self.axis] for j in members):
+        self.groups = parameters.get(self.key)
+        members = [int(j) for group in self.groups or () for j in group]
+        if len(set(members)) < len(members):
             raise UnsupportedFormula("a norm of groups that overlap")
 
     def norms(self, W):
         sums = W.square().sum(axis=1 - self.axis)
-        parts = [sums[np.asarray(group)].sum().reshape(1) for group in self.groups]
-        return join_intervals(parts).sqrt()
+        if self.groups is not None:
+            sums = join_intervals(sums[np.asarray(group)].sum().reshape(1) for group in self.groups)
+        return sums.sqrt()
 
     def over_entries(self, per_cell):
-        line = np.zeros(self.shape[self.axis])
-        for group, weight in zip(self.groups, np.broadcast_to(per_cell, len(self.groups)), strict=True):
-            line[np.asarray(group)] = weight
+        line = np.broadcast_to(per_cell, self.shape[self.axis] if self.groups is None else len(self.groups))
+        if self.groups is not None:
+            weights, line = line, np.zeros(self.shape[self.axis])
+            for group, weight in zip(self.groups, weights, strict=True):
+                line[np.asarray(group)] = weight
         return line[:, None] if self.axis == 0 else line[None, :]
 
     @property
     def takes(self):
-        return (
-            np.broadcast_to(self.over_entries(1.0 if self.weights is None else self.weights), self.shape) > 0
-        )
+        weights = 1.0 if self.weights is None else self.weights
+        return np.broadcast_to(self.over_entries(weights), self.shape) > 0
+
+
+class L1InfFormula(GroupsFormula):
+    def norms(self, W):
+        return abs(W).max(axis=1)
+
+    def dual_norms(self, Z):
+        return abs(Z).sum(axis=1)
 
 
 class ColumnGroupsFormula(GroupsFormula):
@@ -340,7 +301,7 @@ class HalfSquaredGroupsFormula(ColumnGroupsFormula):
 class HalfSquaredKSupportFormula(HalfSquaredGroupsFormula):
     def read(self, parameters):
         super().read(parameters)
-        self.r = int(positive(parameters["r"], "a k-support norm with an r"))
+        self.r = parameters["r"]
 
     def value(self, W):
         """The least over p of (sum of the p largest squares + (sum of the others)^2 / (r - p)) / 2 is above it at every p."""
@@ -388,7 +349,7 @@ class SquaredTraceFormula(FunctionFormula):
     degree = 2
 
     def read(self, parameters):
-        self.trace = self.number(positive(parameters.get("trace", 1.0), "a covariance with a trace"))
+        self.trace = self.number(float(parameters.get("trace", 1.0)))
 
     def value(self, W):
         return trace_norm(W).square() / self.trace
@@ -416,7 +377,7 @@ class TotalVariationFormula(FunctionFormula):
 
 #: word -> its class, of the norms and seminorms; balls are of these
 NORMS = {
-    "l1_norm": L1Formula, "sorted_l1_norm": SortedL1Formula, "l21_norm": L21Formula, "l12_norm": L12Formula, "l1_inf_norm": L1InfFormula, "group_norm": GroupsFormula,
+    "l1_norm": L1Formula, "sorted_l1_norm": SortedL1Formula, "l21_norm": GroupsFormula, "l12_norm": ColumnGroupsFormula, "l1_inf_norm": L1InfFormula, "group_norm": GroupsFormula,
     "column_group_norm": ColumnGroupsFormula, "frobenius_norm": FrobeniusFormula, "trace_norm": TraceFormula, "total_variation": TotalVariationFormula,
     "tree_norm": TreeFormula, "latent_group_norm": LatentGroupsFormula,
 }  # fmt: skip

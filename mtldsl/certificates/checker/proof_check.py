@@ -16,12 +16,6 @@ from mtldsl.certificates.checker.row_spans import give_spans, row_kinds, seen_by
 from mtldsl.certificates.checker.terms import CheckedFunctionTerm, CheckedLossTerm
 from mtldsl.errors import ProofError
 
-__all__ = [
-    "Check",
-    "Verdict",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What a check of a saved proof found.
 
@@ -161,18 +155,13 @@ def _outward(x: float, side: int) -> str:
 
 @dataclass(frozen=True)
 class ProofCheckSettings:
-    """Limits of what a proof's file may claim, and of repairs.
+    """Limits of what a proof's file may claim, and of repairs."""
 
-    zero_share      : part of the objective at weights of zero below which an optimum counts as zero
-    reach_factor    : sizes of the point and of the labels that a region holds at least
-    drawn_shares    : shares by which multipliers are drawn towards zero, in turn: at the ends of their domains they have no room
-    left_out_rounds : rounds that leave out multipliers of bounds with another sign
-    """
-
-    zero_share: float = 1e-8
-    reach_factor: float = 100.0
+    zero_share: float = 1e-8  # part of the objective at weights of zero below which an optimum counts as zero
+    reach_factor: float = 100.0  # sizes of the point and of the labels that a region holds at least
+    # shares by which multipliers are drawn towards zero, in turn: at the ends of their domains they have no room
     drawn_shares: tuple[float, ...] = (0.0, 1e-9, 1e-6)
-    left_out_rounds: int = 5
+    left_out_rounds: int = 5  # rounds that leave out multipliers of bounds with another sign
 
 
 SETTINGS = ProofCheckSettings()
@@ -184,15 +173,23 @@ class _OutOfConeError(Exception):
 
 def words_without_formula(proof: dict, data) -> list[str]:
     """The terms of a proof, or of one that is about to be written, that this checker cannot read."""
-    found = []
-    reads = [lambda one=one: CheckedLossTerm(one, data[one["data"]], False) for one in proof["losses"]]
-    reads += [lambda one=one: CheckedFunctionTerm(one, False) for one in proof["functions"]]
-    for read in reads:
+    return list(dict.fromkeys(_terms_of(proof, data, False)[2]))
+
+
+def _terms_of(proof: dict, data, exact: bool) -> tuple[list, list, list[str]]:
+    """(the losses, the functions that are convex, why others of them cannot be read)."""
+    losses, functions, refused = [], [], []
+    for one in (*proof["losses"], *proof["functions"]):
         try:
-            read()
+            if "convex" not in one:
+                losses.append(CheckedLossTerm(one, data[one["data"]], exact))
+            elif one["convex"]:
+                functions.append(CheckedFunctionTerm(one, exact))
+            else:
+                refused.append(f"{one['word']}: not convex, no bound to verify")
         except UnsupportedFormula as error:
-            found.append(str(error))
-    return list(dict.fromkeys(found))
+            refused.append(str(error))
+    return losses, functions, refused
 
 
 class Check:
@@ -212,25 +209,13 @@ class Check:
         proof = self.proof
         found = Verdict(in_words(proof), -np.inf, np.inf, False, proof["claimed"], exact=self.exact)
         found.constant, found.tol = proof["constant"], self.tol
-        refused = [
-            f"{one['word']}: not convex, no bound to verify"
-            for one in proof["functions"]
-            if not one["convex"]
-        ]
+        self.losses, self.functions, refused = _terms_of(proof, self.data, self.exact)
         intercepts = {name for one in proof["losses"] for name in one["intercepts"]}
         refused += [
             f"{one['word']} of an intercept"
             for one in proof["functions"]
             if any(e["block"] in intercepts for e in one["map"]["entries"])
         ]
-        self.losses, self.functions = [], []
-        for described in proof["losses"]:
-            self._read(
-                refused, self.losses, lambda d=described: CheckedLossTerm(d, self.data[d["data"]], self.exact)
-            )
-        for described in proof["functions"]:
-            if described["convex"]:
-                self._read(refused, self.functions, lambda d=described: CheckedFunctionTerm(d, self.exact))
         if not refused:
             try:
                 found.high, found.violation = self.primal()
@@ -251,12 +236,6 @@ class Check:
             if self.own_tol
             else max(self.tol, min(self.most, self.tol + (self.moved + cost) / found.size))
         )
-
-    def _read(self, refused, into, make) -> None:
-        try:
-            into.append(make())
-        except UnsupportedFormula as error:
-            refused.append(str(error))
 
     def _judge(self, found: Verdict) -> None:
         claimed, tol = found.claimed, found.tol

@@ -21,15 +21,6 @@ from mtldsl.errors import DataError
 from mtldsl.utils.files import atomic_file, checked_csr, npz_path, read_archive, reading
 from mtldsl.utils.validation import as_path
 
-__all__ = [
-    "FORMAT",
-    "DataArrays",
-    "as_read",
-    "read_proof",
-    "write_proof",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The arrays of a data set in one canonical form, and their SHA-256 hashes: how a proof names the data that it is about.
 #

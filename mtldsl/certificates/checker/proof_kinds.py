@@ -14,23 +14,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-__all__ = [
-    "Kind",
-    "array",
-    "each",
-    "fields",
-    "flag",
-    "list_of",
-    "matrix",
-    "number",
-    "one_of",
-    "optional",
-    "spread",
-    "text",
-    "whole",
-    "wholes",
-]
-
 Kind = Callable[[Any, str], Any]
 
 #: float64 has every whole number up to here.

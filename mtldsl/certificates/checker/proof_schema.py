@@ -24,15 +24,6 @@ from mtldsl.certificates.checker.proof_kinds import (
     wholes,
 )
 
-__all__ = [
-    "LOSSES",
-    "checked_form",
-    "checked_proof",
-    "difference",
-    "in_words",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Two normal forms as plain data, compared: the one that a proof is about, and the one that the user names.
 
@@ -181,6 +172,11 @@ def _range(array: np.ndarray) -> str:
 _MAX_BLOCK_ROWS = 2**40
 
 
+def _free(value, where: str):
+    """A part that is held to its kind later, once its shape is known."""
+    return value
+
+
 _POSITIVE = number(5e-324)
 _ANY = number(finite=False)
 #: metric -> the kinds of its arguments, and what those stand at that the file leaves out
@@ -271,14 +267,12 @@ def _loss_parameters(word: str):
     if word == "worst_task":
 
         def read(value, where: str) -> dict:
-            found = fields({"of": fields({"word": text, "parameters": each(lambda one, _: one)})})(
-                value, where
-            )
+            found = fields({"of": fields({"word": text, "parameters": each(_free)})})(value, where)
             own = found["of"]
             return {"of": own | {"parameters": _loss_parameters(own["word"])(own["parameters"], where)}}
 
         return read
-    return LOSSES.get(word, each(lambda value, where: value))
+    return LOSSES.get(word, each(_free))
 
 
 def _groups(name: str, lines: int, costs: str = "weights"):
@@ -286,7 +280,7 @@ def _groups(name: str, lines: int, costs: str = "weights"):
 
     def read(value, where: str) -> dict:
         kinds = {name: list_of(_distinct(lines), 1)}
-        found = fields({}, kinds | {costs: lambda one, _: one})(value, where)
+        found = fields({}, kinds | {costs: _free})(value, where)
         size = lines if found[name] is None else len(found[name])
         return found | {costs: optional(spread((size,), 0.0))(found[costs], f"{where}.{costs}")}
 
@@ -296,7 +290,7 @@ def _groups(name: str, lines: int, costs: str = "weights"):
 def _tree(d: int, m: int):
     def read(value, where: str) -> dict:
         kinds = {"rows": list_of(_distinct(d), 1), "columns": list_of(_distinct(m), 1)}
-        found = fields({}, kinds | {"weights": lambda one, _: one})(value, where)
+        found = fields({}, kinds | {"weights": _free})(value, where)
         groups = [found[key] for key in kinds if found[key] is not None]
         if len(groups) != 1:
             raise ValueError(f"{where} has groups of rows and of columns, or of neither")
@@ -329,12 +323,12 @@ def _function_parameters(word: str, shape: tuple[int, int]):
         "columns_on_simplex": fields({"total": _POSITIVE}), "norm_ball": _ball(shape),
         **dict.fromkeys(("l1_ball", "l21_ball", "trace_norm_ball", "frobenius_ball"), fields({"radius": number(0.0)})),
     }  # fmt: skip
-    return kinds.get(word, each(lambda value, where: value))
+    return kinds.get(word, each(_free))
 
 
 def _ball(shape):
     def read(value, where: str) -> dict:
-        of = fields({"word": text, "parameters": each(lambda one, _: one)})
+        of = fields({"word": text, "parameters": each(_free)})
         found = fields({"of": of, "radius": number(0.0)})(value, where)
         own = found["of"]
         if own["word"] == "norm_ball":
@@ -374,9 +368,9 @@ def _map_schema(shapes: dict):
 
     def read(value, where: str) -> dict:
         entry = {"block": text, "coefficient": number(), "left": optional(matrix), "right": optional(matrix)}
-        found = fields(
-            {"entries": list_of(fields(entry), 1), "shape": _shape}, {"offset": lambda one, _: one}
-        )(value, where)
+        found = fields({"entries": list_of(fields(entry), 1), "shape": _shape}, {"offset": _free})(
+            value, where
+        )
         shape = tuple(found["shape"])
         for e in found["entries"]:
             if e["block"] not in shapes:
@@ -407,17 +401,40 @@ def _hashes(value, where: str) -> dict:
     return {name: one for name, one in found.items() if one is not None}
 
 
+_CLAIMED = fields(
+    {"objective": _ANY, "dual_bound": _ANY, "tol": _ANY}, {"violation": _ANY, "status": text, "scale": _ANY}
+)
+
+
 def checked_form(form: dict) -> dict:
-    """The normal form of a description, in its one canonical shape; other names than the form's are left as they are."""
-    kinds = {
-        "model": text,
-        "constant": number(),
-        "blocks": _blocks,
-        "data": list_of(fields({"hashes": _hashes, "shared": flag})),
+    """The normal form of a description, in its one canonical shape; ValueError that says which part is not of its kind."""
+    return _checked(form, is_proof=False)
+
+
+def checked_proof(proof: dict) -> dict:
+    """A normal form with what proves a bound of it: a point, multipliers and a claim; ValueError as of `checked_form`."""
+    found = _checked(proof, is_proof=True)
+    shapes = {one["name"]: tuple(one["shape"]) for one in found["blocks"]}
+    points = fields({name: array(shape) for name, shape in shapes.items()})
+    regions = fields({}, {name: array(shape, 0.0) for name, shape in shapes.items()})
+    return found | {
+        "point": points(found["point"], "the point"),
+        "region": regions(found["region"] or {}, "the region"),
     }
-    found = fields(kinds | {"losses": list_of(each(lambda one, _: one)), "functions": list_of(each(lambda one, _: one))})(
-        {name: form.get(name) for name in (*kinds, "losses", "functions")}, "the proof"
-    )  # fmt: skip
+
+
+def _checked(value: dict, is_proof: bool) -> dict:
+    """The parts that both have, with the multipliers and witnesses of a proof."""
+    kinds = {
+        "model": text, "constant": number(), "blocks": _blocks, "data": list_of(fields({"hashes": _hashes, "shared": flag})),
+        "losses": list_of(each(_free)), "functions": list_of(each(_free)),
+    }  # fmt: skip
+    if is_proof:
+        found = fields(kinds | {"point": each(_free), "claimed": _CLAIMED}, {"region": each(_free)})(
+            value, "the proof"
+        )
+    else:
+        found = fields(kinds)(value, "the proof")
     if any(one in found["data"][:k] for k, one in enumerate(found["data"])):
         raise ValueError("a data set is listed twice")
     shapes = {one["name"]: tuple(one["shape"]) for one in found["blocks"]}
@@ -430,22 +447,26 @@ def checked_form(form: dict) -> dict:
             "word": text, "typed": text, "parameters": _loss_parameters(word), "coefficients": array((None,), 5e-324),
             "data": whole(0, len(found["data"]) - 1), "map": map_, "intercepts": list_of(one_of(*intercepts)),
         }  # fmt: skip
-        read = fields(own)({name: value.get(name) for name in own}, where)
+        if is_proof:
+            read = fields(own | {"multipliers": optional(array((None,)))}, {"witness": _free})(value, where)
+        else:
+            read = fields(own)(value, where)
         if len(set(read["intercepts"])) < len(read["intercepts"]):
             raise ValueError(f"{where} has an intercept twice")
         if any(shapes[name] != (1, read["map"]["shape"][1]) for name in read["intercepts"]):
             raise ValueError(f"{where} has an intercept of other tasks")
-        return value | read
+        return read
 
     def function(value: dict, where: str) -> dict:
         word, own_map = text(value.get("word"), f"{where}.word"), map_(value.get("map"), f"{where}.map")
+        shape = tuple(own_map["shape"])
+        # where it is not convex there is no bound, and no formula reads its parameters
+        parameters = each(_free) if value.get("convex") is False else _function_parameters(word, shape)
         own = {
-            "word": text, "typed": text, "parameters": _function_parameters(word, tuple(own_map["shape"])), "coefficient": number(5e-324),
-            "convex": flag,
+            "word": text, "typed": text, "parameters": parameters, "coefficient": number(5e-324), "convex": flag, "map": _free,
         }  # fmt: skip
-        if value.get("convex") is False:  # there is no bound, and no formula reads them
-            own["parameters"] = each(lambda one, _: one)
-        return value | fields(own)({name: value.get(name) for name in own}, where) | {"map": own_map}
+        multipliers = {"multipliers": optional(array(shape))} if is_proof else {}
+        return fields(own | multipliers)(value, where) | {"map": own_map}
 
     losses = [loss(one, f"losses[{k}]") for k, one in enumerate(found["losses"])]
     apart = {name for one in losses for name in one["intercepts"]}
@@ -455,46 +476,6 @@ def checked_form(form: dict) -> dict:
         raise ValueError("there are data that no loss is of")
     functions = [function(one, f"functions[{k}]") for k, one in enumerate(found["functions"])]
     return found | {"losses": losses, "functions": functions}
-
-
-def checked_proof(proof: dict) -> dict:
-    """A proof of which every part is of its kind; ValueError that says which is not."""
-    free = lambda value, where: value  # noqa: E731
-    form = {
-        "model": free,
-        "constant": free,
-        "blocks": free,
-        "data": free,
-        "losses": list_of(each(free)),
-        "functions": list_of(each(free)),
-    }
-    claimed = fields(
-        {"objective": _ANY, "dual_bound": _ANY, "tol": _ANY},
-        {"violation": _ANY, "status": text, "scale": _ANY},
-    )
-    read = fields({**form, "point": each(free), "claimed": claimed}, {"region": each(free)})(
-        proof, "the proof"
-    )
-    found = read | checked_form(read)
-    shapes = {one["name"]: tuple(one["shape"]) for one in found["blocks"]}
-    found["point"] = fields({name: array(shape) for name, shape in shapes.items()})(
-        found["point"], "the point"
-    )
-    regions = fields({}, {name: array(shape, 0.0) for name, shape in shapes.items()})
-    found["region"] = regions(found["region"] or {}, "the region")
-    common = {"word": free, "typed": free, "parameters": free, "map": free, "multipliers": free}
-    of_losses = fields({**common, "coefficients": free, "data": free, "intercepts": free}, {"witness": free})
-    of_functions = fields({**common, "coefficient": free, "convex": free})
-    found["losses"] = [
-        of_losses(one, f"losses[{k}]") | {"multipliers": optional(array((None,)))(one["multipliers"], f"losses[{k}].multipliers")}
-        for k, one in enumerate(found["losses"])
-    ]  # fmt: skip
-    found["functions"] = [
-        of_functions(one, f"functions[{k}]")
-        | {"multipliers": optional(array(tuple(one["map"]["shape"])))(one["multipliers"], f"functions[{k}].multipliers")}
-        for k, one in enumerate(found["functions"])
-    ]  # fmt: skip
-    return found
 
 
 def witness_of_shares(m: int):

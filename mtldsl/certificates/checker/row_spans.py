@@ -17,24 +17,13 @@ from mtldsl.certificates.checker.balancing import enclose_solution
 from mtldsl.certificates.checker.interval import Interval, product
 from mtldsl.certificates.checker.terms import picks
 
-__all__ = [
-    "SpanRowKind",
-    "give_spans",
-    "row_kinds",
-    "seen_by_others",
-]
-
 
 @dataclass(frozen=True)
 class RowSpanSettings:
-    """Limits of guesses of the span of rows.
+    """Limits of guesses of the span of rows."""
 
-    zero_share  : singular values that count as zero, of the largest; fractions then show it
-    block_tasks : columns of a block beyond which no directions are looked for
-    """
-
-    zero_share: float = 1e-10
-    block_tasks: int = 400
+    zero_share: float = 1e-10  # singular values that count as zero, of the largest; fractions then show it
+    block_tasks: int = 400  # columns of a block beyond which no directions are looked for
 
 
 SETTINGS = RowSpanSettings()

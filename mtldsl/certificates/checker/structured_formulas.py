@@ -11,26 +11,16 @@ from mtldsl.certificates.checker.interval import Interval, join_intervals, maxim
 from mtldsl.certificates.checker.metric_formulas import METRICS, ORDERS, LabelCostFormula
 from mtldsl.certificates.checker.proof_schema import witness_of_labellings
 
-__all__ = [
-    "LabelGraphFormula",
-    "StructuredHingeFormula",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The checker's own formulas of losses over graphs of labels; the proof brings random labellings as witnesses.
 
 
 @dataclass(frozen=True)
 class StructuredFormulaSettings:
-    """Limits of formulas over all labellings.
+    """Limits of formulas over all labellings."""
 
-    enumeration_labels : most labels of which all labellings are looked at
-    slab_entries       : tables that are held at once
-    """
-
-    enumeration_labels: int = 14
-    slab_entries: int = 2_000_000
+    enumeration_labels: int = 14  # most labels of which all labellings are looked at
+    slab_entries: int = 2_000_000  # tables that are held at once
 
 
 SETTINGS = StructuredFormulaSettings()
@@ -111,7 +101,7 @@ class LabelGraphFormula:
         labels, weights, starts = read["labels"], read["weights"], read["starts"]
         own, n = self.indicators(self.truth), len(self.truth)
         self.promised = u.like(0.0)
-        lows, highs = [], []
+        means = []
         for i in range(n):
             rows = slice(int(starts[i]), int(starts[i + 1]))
             chosen = labels[rows]
@@ -126,12 +116,10 @@ class LabelGraphFormula:
                 if len(chosen)
                 else u.like(np.zeros(own.shape[1]))
             )
-            mean = mean * self.w[i]
-            lows.append(mean.low)
-            highs.append(mean.high)
+            means.append((mean * self.w[i]).reshape(1, -1))
             if len(chosen):
                 self.promised = self.promised + self._promise(i, chosen, p) * self.w[i]
-        return Interval(np.stack(lows).T.ravel(), np.stack(highs).T.ravel())
+        return join_intervals(means).T.reshape(-1)
 
     def shifted(self, u, i, total, alone):
         return None  # no intercepts
@@ -240,12 +228,7 @@ class StructuredHingeFormula:
             own = own * (1.0 - share) + wrong * share
             total = total + (end - now) * share
             self.promised[i] = self.promised[i] * (1.0 - share)
-        low, high = u.low.copy(), u.high.copy()
-        low[rows], high[rows] = own.low, own.high
-        return Interval(low, high)
+        return u.with_entries(rows, own)
 
     def conjugate(self, u: Interval, t: Interval) -> Interval:
-        total = u.like(0.0)
-        for promised in self.promised:
-            total = total + promised
-        return -total * t  # f* is convex and f*(0) <= 0
+        return -sum(self.promised, u.like(0.0)) * t  # f* is convex and f*(0) <= 0

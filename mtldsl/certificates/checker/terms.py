@@ -22,13 +22,6 @@ from mtldsl.certificates.checker.loss_formulas import (
 from mtldsl.certificates.checker.proof_file import DataArrays
 from mtldsl.certificates.checker.structured_formulas import LabelGraphFormula, StructuredHingeFormula
 
-__all__ = [
-    "CheckedFunctionTerm",
-    "CheckedLinearMap",
-    "CheckedLossTerm",
-    "picks",
-]
-
 #: losses of which something has to be shown
 _WITH_WITNESS = ("clique_hinge", "pairwise_log_loss", "structured_hinge", "worst_task")
 
@@ -129,7 +122,7 @@ class CheckedLossTerm:
     def scores(self, W: Interval) -> Interval:
         """X_i w_i, flat."""
         data = self.data
-        if self.graph or data.shared:
+        if data.shared:
             flat = product(data.inputs, W).T
             kept = slice(None) if data.mask is None or self.graph else data.mask.T.ravel()
             return flat.reshape(-1)[kept]
@@ -143,7 +136,7 @@ class CheckedLossTerm:
         """Roughly how far every entry of a block moves predictions, squared; None of a block that it is not of."""
         data = self.data
         squares = _squared(data.inputs)
-        if self.graph or data.shared:
+        if data.shared:
             of_inputs = np.repeat(np.asarray(squares.sum(axis=0)).reshape(-1, 1), self.map.shape[1], axis=1)
         else:
             ends = zip(data.offsets[:-1], data.offsets[1:], strict=True)
@@ -165,7 +158,7 @@ class CheckedLossTerm:
 
     def add_adjoint(self, u: Interval, into) -> None:
         data = self.data
-        if self.graph or data.shared:
+        if data.shared:
             if data.mask is not None and not self.graph:
                 full = u.like(np.zeros(data.mask.size))
                 u_table = full.with_entries(data.mask.T.ravel(), u)
@@ -174,10 +167,7 @@ class CheckedLossTerm:
             image = product(data.inputs.T, u_table.reshape(-1, data.inputs.shape[0]).T)
         else:
             ends = list(zip(data.offsets[:-1], data.offsets[1:], strict=True))
-            parts = [product(data.inputs[a:b].T, u[a:b]) for a, b in ends]
-            image = Interval(
-                np.stack([p.low for p in parts], axis=1), np.stack([p.high for p in parts], axis=1)
-            )
+            image = join_intervals(product(data.inputs[a:b].T, u[a:b]).reshape(1, -1) for a, b in ends).T
         self.map.add_adjoint(image, into)
         for name in self.intercepts:
             into[name] = into[name] + u.sums(data.offsets[:-1]).reshape(1, -1)

@@ -6,12 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = [
-    "DEFINITIONS",
-    "Definition",
-    "defined",
-]
-
 
 @dataclass(frozen=True)
 class Definition:

@@ -14,11 +14,6 @@ import numpy as np
 from mtldsl.certificates.plain.plain_formula import defined
 from mtldsl.certificates.plain.plain_metrics import definition_of
 
-__all__ = [
-    "GAP",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Losses over a graph of labels: the highest labelling of every sample, or the logarithm of the sum over all, label by label.
 #
@@ -31,12 +26,9 @@ GAP = 2
 
 @dataclass(frozen=True)
 class PlainLossSettings:
-    """Limit of formulas over all labellings.
+    """Limit of formulas over all labellings."""
 
-    labelling_entries : most entries of all tables together: about a tenth of a second
-    """
-
-    labelling_entries: int = 50_000_000
+    labelling_entries: int = 50_000_000  # most entries of all tables together: about a tenth of a second
 
 
 SETTINGS = PlainLossSettings()
@@ -153,9 +145,6 @@ def _highest_of_all(tables, truth, loss):
     with np.errstate(all="ignore"):
         delta = loss.delta(b, c, *sizes) if known is None else known.function(b, c, *sizes, loss)
     return np.max(total + np.where(b + c > 0, delta, 0.0), axis=1)
-
-
-__all__: list[str] = []
 
 
 @defined("squared_loss", "samples")

@@ -12,20 +12,13 @@ import numpy as np
 from mtldsl.certificates.plain.plain_formula import DEFINITIONS, Definition, defined
 from mtldsl.language.vocabulary import METRICS
 
-__all__ = [
-    "definition_of",
-]
-
 
 @dataclass(frozen=True)
 class PlainMetricSettings:
-    """Limits of formulas over tables.
+    """Limits of formulas over tables."""
 
-    slab_entries : tables that are looked at together: 16 MB
-    own_tables   : most tables of a task of a user's metric, as where it is checked while it is used
-    """
-
-    slab_entries: int = 1 << 21
+    slab_entries: int = 1 << 21  # tables that are looked at together: 16 MB
+    # most tables of a task of a user's metric, as where it is checked while it is used
     own_tables: int = 4_000_000
 
 

@@ -10,16 +10,6 @@ from scipy import sparse
 
 from mtldsl.certificates.plain.plain_formula import defined
 
-__all__ = [
-    "PlainSpectrum",
-    "largest_difference",
-    "largest_excess",
-    "singular_values",
-    "spectrum_of",
-]
-
-__all__: list[str] = []
-
 
 def _weighted(weights, values):
     """Add up values, each times its weight where there are any."""
@@ -104,15 +94,12 @@ def tree_norm(W, atom):
 
 @dataclass(frozen=True)
 class PlainPenaltySettings:
-    """Limits of minima that are bounded from both sides, and of kernels.
+    """Limits of minima that are bounded from both sides, and of kernels."""
 
-    bound_steps  : steps after which a minimum is known to lie between two bounds, however far these are apart
-    pivot_share  : pivots that tell that a kernel has full rank, of the largest
-    kernel_tasks : most tasks of a kernel that is written out: 30 MB, and a second for its factor
-    """
-
+    # steps after which a minimum is known to lie between two bounds, however far these are apart
     bound_steps: int = 200
-    pivot_share: float = 1e-5
+    pivot_share: float = 1e-5  # pivots that tell that a kernel has full rank, of the largest
+    # most tasks of a kernel that is written out: 30 MB, and a second for its factor
     kernel_tasks: int = 2_000
 
 
@@ -410,11 +397,6 @@ def spectrum_of(matrix: Any) -> PlainSpectrum:
     return PlainSpectrum(basis, values, 0.0)
 
 
-def _logs(W, matrices, atom) -> tuple[float, float]:
-    first, second = matrices
-    return W.shape[1] * first.log_determinant(), W.shape[0] * second.log_determinant()
-
-
 def _size_of_prior(W, matrices, atom):
     logs = [
         count * (np.sum(np.abs(np.log(S.values))) + S.n_rest * abs(np.log(S.rest or 1.0)))
@@ -427,7 +409,8 @@ def _size_of_prior(W, matrices, atom):
 def matrix_normal(W, matrices, atom):
     """eta tr(Sigma1 W Sigma2 W^T) - rho (m log|Sigma1| + d log|Sigma2|)"""
     first, second = matrices
-    return atom.eta * second.form(first.root(W).T, 1) - atom.rho * sum(_logs(W, matrices, atom))
+    logs = W.shape[1] * first.log_determinant() + W.shape[0] * second.log_determinant()
+    return atom.eta * second.form(first.root(W).T, 1) - atom.rho * logs
 
 
 @defined("feature_covariance_norm", "kept")

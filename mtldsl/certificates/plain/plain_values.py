@@ -10,9 +10,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from mtldsl.certificates.plain import plain_losses, plain_metrics, plain_penalties
-from mtldsl.certificates.plain import plain_losses as plain_labellings
-from mtldsl.certificates.plain import plain_penalties as plain_structures
 from mtldsl.certificates.plain.plain_formula import DEFINITIONS, Definition
 from mtldsl.certificates.plain.plain_losses import GAP
 from mtldsl.certificates.plain.plain_penalties import (
@@ -25,38 +22,17 @@ from mtldsl.language.learned_unknowns import LearnedUnknown
 from mtldsl.language.scalars import Operation
 from mtldsl.language.substitution import intercepts_of
 
-__all__ = [
-    "TypedPoint",
-    "matrix_of",
-    "over_tasks",
-    "pointwise",
-    "predictions",
-    "rounding_of_samples",
-    "scores",
-    "some_predictions",
-    "some_samples",
-    "sums_of_table",
-    "sums_of_tasks",
-    "table_of",
-    "totals_of",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Expressions at a point, and what they predict: X_i w_i + b_i by numpy's own products, from the numbers that tasks hold.
 
 
 @dataclass(frozen=True)
 class PlainValueSettings:
-    """Sizes of slabs, and of samples of rounding errors.
+    """Sizes of slabs, and of samples of rounding errors."""
 
-    slab_entries        : numbers that are made beside the result at once
-    slab_rows           : samples of which a formula's temporaries stay in the cache
-    rounding_directions : random signs of rounding errors that a function of many numbers is tried with
-    """
-
-    slab_entries: int = 1 << 22
-    slab_rows: int = 1 << 14
+    slab_entries: int = 1 << 22  # numbers that are made beside the result at once
+    slab_rows: int = 1 << 14  # samples of which a formula's temporaries stay in the cache
+    # random signs of rounding errors that a function of many numbers is tried with
     rounding_directions: int = 4
 
 
@@ -168,7 +144,6 @@ def table_of(tasks: Any, values: np.ndarray, missing: float) -> np.ndarray:
 # The terms and the constraints of a statement at a point, by plain formulas, with how far rounding may have moved them.
 
 _EPS = float(np.finfo(float).eps)
-_PARTS = plain_labellings, plain_losses, plain_metrics, plain_penalties, plain_structures
 
 
 #: Units in the last place by which a sum may be off, relative to the absolute values that it is made of; as in `certificates/dual_bound.py`.
@@ -227,11 +202,6 @@ class TypedPoint:
         definition = DEFINITIONS.get(term.atom.name)
         if term.atom.labels == "indicators":
             return self._of_labellings(term, definition)
-        has_table = move is None and term.tasks.is_shared and term.tasks.mask is None
-        if definition is not None and definition.kind == "samples" and has_table:
-            W = matrix_of(term.argument.tree, self.blocks)
-            sums = sums_of_table(term, definition.function, W, self.intercept(term))
-            return over_tasks(term, sums, definition.of_sum)
         z = self._predictions(term)
         z = z if move is None else move(z)
         if definition is None and term.atom.labels == "classes":
@@ -415,20 +385,6 @@ def rounding_of_samples(term: Any, function, size, z: np.ndarray, sizes: np.ndar
     moved = [np.abs(pointwise(function, term, z + sign * step) - l) for sign in (1.0, -1.0)]
     total = np.maximum(*moved) + _EPS * _ROUNDING_UNITS * np.abs(l)
     return total if size is None else total + _EPS * _ROUNDING_UNITS * pointwise(size, term, z.copy())
-
-
-def sums_of_table(term: Any, function, W: np.ndarray, b: np.ndarray | None) -> np.ndarray:
-    """Add up losses (m,) over the rows of one X with all labels, some rows at a time: what is made of them stays in the cache."""
-    tasks, m = term.tasks, term.tasks.n_tasks
-    y, s = tasks.targets.reshape(m, -1), tasks.sample_weights
-    s = None if s is None else s.reshape(m, -1)
-    n, sums = tasks.X.shape[0], np.zeros(m)
-    step = max(SETTINGS.slab_rows // m, 1)
-    for first in range(0, n, step):
-        rows = slice(first, first + step)
-        l = function(scores(tasks.X[rows] if n > step else tasks.X, W, b), y[:, rows], term.atom)
-        sums += np.sum(l if s is None else s[:, rows] * l, axis=1)
-    return sums
 
 
 def totals_of(tasks: Any) -> np.ndarray:

@@ -3,61 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import replace
+from typing import Any, ClassVar, cast
 
 import numpy as np
-from scipy import sparse
 
 from mtldsl.atoms.matrix_function import Regularizer, Set
 from mtldsl.normal_form.form import Block, Blocks, FunctionTerm, LinearMap, LossTerm, MapEntry, NormalForm
 from mtldsl.normal_form.reductions.reduction import Point, Promise
 from mtldsl.normal_form.terms.structure_term import Structures, StructureTerm
 
-__all__ = [
-    "FixedStructures",
-    "LargerEps",
-    "LossOfWeights",
-    "LossesOfWeights",
-    "LossesOfWeightsRecipe",
-    "RowRestriction",
-    "SmallerSide",
-    "has_one_maximum_a_task",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Learned matrices kept: what is left of a structure that is not convex without them is a quadratic function of the weights.
 
 
-class FixedStructures:
+class _TermByTerm:
+    """Another term in the place of every function that it takes; in their order, one for one."""
+
+    refusal: ClassVar[str]
+
+    def takes(self, f: FunctionTerm) -> bool:
+        raise NotImplementedError
+
+    def replaced(self, f: FunctionTerm) -> tuple[FunctionTerm, float]:
+        """(the other term, a constant beside it)."""
+        raise NotImplementedError
+
+    def accepts(self, form: NormalForm) -> str | None:
+        return None if any(map(self.takes, form.functions)) else self.refusal
+
+    def apply(self, form: NormalForm) -> tuple[NormalForm, None]:
+        made = [self.replaced(f) if self.takes(f) else (f, 0.0) for f in form.functions]
+        constant = sum((more for _, more in made), form.constant)
+        return replace(form, functions=tuple(f for f, _ in made), constant=constant), None
+
+    def invert(self, point: Point, recipe: None) -> Point:
+        """The same weights; multipliers belong to the other terms."""
+        return replace(point, function_duals=None)
+
+
+class FixedStructures(_TermByTerm):
     """structure(W) = min over S of value(W, S) becomes value(W, S) at the matrices given: above it, and equal where those are the best.
 
-    Terms stay in their order, one for one. Structures that are convex with their matrices eliminated are left alone.
+    Structures that are convex with their matrices eliminated are left alone.
     """
 
     promise: ClassVar[Promise] = Promise.MAJORIZATION
+    refusal = "no term learns a matrix that has to be kept for the model to be convex"
 
     def __init__(self, structures: Structures):
         self.structures = structures
 
-    def accepts(self, form: NormalForm) -> str | None:
-        if any(isinstance(f, StructureTerm) and not f.atom.convex for f in form.functions):
-            return None
-        return "no term learns a matrix that has to be kept for the model to be convex"
+    def takes(self, f: FunctionTerm) -> bool:
+        return isinstance(f, StructureTerm) and not f.atom.convex
 
-    def apply(self, form: NormalForm) -> tuple[NormalForm, None]:
-        functions, constant = [], form.constant
-        for f in form.functions:
-            if isinstance(f, StructureTerm) and not f.atom.convex:
-                f, extra = f.kept(self.structures)
-                constant += extra
-            functions.append(f)
-        return replace(form, functions=tuple(functions), constant=constant), None
-
-    def invert(self, point: Point, recipe: None) -> Point:
-        """The same weights; a quadratic's multipliers are not multipliers of what it touches."""
-        return replace(point, function_duals=None)
+    def replaced(self, f: Any) -> tuple[FunctionTerm, float]:
+        return f.kept(self.structures)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -76,22 +77,6 @@ class LossOfWeights(Regularizer):
         raise NotImplementedError
 
 
-@dataclass(frozen=True, eq=False)
-class LiftedTerm(FunctionTerm):
-    """One of these in a form."""
-
-    atom: LossOfWeights
-
-
-@dataclass(frozen=True, eq=False)
-class LossesOfWeightsRecipe:
-    """Numbers of losses and of functions of a form, and the terms that some losses became, by the loss's place."""
-
-    n_losses: int
-    n_functions: int
-    terms: dict[int, LiftedTerm]
-
-
 class LossesOfWeights:
     """Every loss with one maximum a task becomes a function of its weights, after all other functions, its intercepts their last row.
 
@@ -108,27 +93,31 @@ class LossesOfWeights:
         found = any(map(has_one_maximum_a_task, form.losses))
         return None if found else "no loss is a maximum of planes of all samples of a task'"
 
-    def apply(self, form: NormalForm) -> tuple[NormalForm, LossesOfWeightsRecipe]:
+    def apply(self, form: NormalForm) -> tuple[NormalForm, tuple]:
+        """The recipe is (the number of losses, that of functions, {a loss's place: the term that it became})."""
         terms = {t: self._term(loss) for t, loss in enumerate(form.losses) if has_one_maximum_a_task(loss)}
         losses = tuple(loss for t, loss in enumerate(form.losses) if t not in terms)
         easier = replace(form, losses=losses, functions=(*form.functions, *terms.values()))
-        return easier, LossesOfWeightsRecipe(len(form.losses), len(form.functions), terms)
+        return easier, (len(form.losses), len(form.functions), terms)
 
-    def invert(self, point: Point, recipe: LossesOfWeightsRecipe) -> Point:
+    def invert(self, point: Point, recipe: tuple) -> Point:
         if point.loss_duals is None or point.function_duals is None:
             return replace(point, loss_duals=None, function_duals=None)
-        kept = iter(point.loss_duals)
-        own, lifted = point.function_duals[: recipe.n_functions], point.function_duals[recipe.n_functions :]
+        (n_losses, n_functions, terms), kept = recipe, iter(point.loss_duals)
+        own, lifted = point.function_duals[:n_functions], point.function_duals[n_functions:]
         found = {
-            t: term.atom.multipliers(term.map.forward(point.blocks), v)
-            for (t, term), v in zip(recipe.terms.items(), lifted, strict=True)
+            t: cast(LossOfWeights, term.atom).multipliers(term.map.forward(point.blocks), v)
+            for (t, term), v in zip(terms.items(), lifted, strict=True)
         }
-        duals = [found[t] if t in found else next(kept) for t in range(recipe.n_losses)]
+        duals = [found[t] if t in found else next(kept) for t in range(n_losses)]
         return replace(point, loss_duals=duals, function_duals=own)
 
-    def _term(self, loss: LossTerm) -> LiftedTerm:
+    def _term(self, loss: LossTerm) -> FunctionTerm:
         function = self.of_weights(loss)
-        return LiftedTerm(function, 1.0, stacked_map(loss, function.unit), loss.typed)
+        stacked = (
+            loss.map.with_row_below(loss.intercepts, 1.0 / function.unit) if loss.intercepts else loss.map
+        )
+        return FunctionTerm(function, 1.0, stacked, loss.typed)
 
 
 def has_one_maximum_a_task(loss: LossTerm) -> bool:
@@ -136,55 +125,24 @@ def has_one_maximum_a_task(loss: LossTerm) -> bool:
     return loss.atom.max_affine and not loss.atom.separable and loss.atom.labels != "indicators"
 
 
-def stacked_map(loss: LossTerm, unit: float) -> LinearMap:
-    """Onto the weights of every task and, where the loss has intercepts, these over `unit` in a last row."""
-    if not loss.intercepts:
-        return loss.map
-    d, m = loss.map.shape
-    above = sparse.csr_array(sparse.eye_array(d + 1, d))
-    last = sparse.csr_array(([1.0 / unit], ([d], [0])), shape=(d + 1, 1))
-    entries = [
-        MapEntry(
-            entry.block,
-            entry.coefficient,
-            above if entry.left is None else above @ sparse.csr_array(entry.left),
-            entry.right,
-        )
-        for entry in loss.map.entries
-    ]
-    offset = None if loss.map.offset is None else np.vstack([loss.map.offset, np.zeros((1, m))])
-    return LinearMap((*entries, *(MapEntry(name, 1.0, last) for name in loss.intercepts)), (d + 1, m), offset)
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The same model with a larger eps: it has fewer stationary points, and a point of one is a start for the next.
 
 
-class LargerEps:
+class LargerEps(_TermByTerm):
     """sum_j r(sigma_j^2 + eps) of every reweighted term with `factor` times its eps, factor > 1: higher, since r is nondecreasing."""
 
     promise: ClassVar[Promise] = Promise.MAJORIZATION
+    refusal = "no term of this model has an eps to be made larger"
 
     def __init__(self, factor: float):
         self.factor = factor
 
-    def accepts(self, form: NormalForm) -> str | None:
-        if any(f.atom.is_reweighted for f in form.functions):
-            return None
-        return "no term of this model has an eps to be made larger"
+    def takes(self, f: FunctionTerm) -> bool:
+        return f.atom.is_reweighted
 
-    def apply(self, form: NormalForm) -> tuple[NormalForm, None]:
-        return replace(
-            form,
-            functions=tuple(
-                replace(f, atom=f.atom.relaxed(self.factor)) if f.atom.is_reweighted else f
-                for f in form.functions
-            ),
-        ), None
-
-    def invert(self, point: Point, recipe: None) -> Point:
-        """The same weights; multipliers belong to the other eps."""
-        return replace(point, function_duals=None)
+    def replaced(self, f: FunctionTerm) -> tuple[FunctionTerm, float]:
+        return replace(f, atom=f.atom.relaxed(self.factor)), 0.0
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -247,29 +205,21 @@ class RowRestriction:
 # A covariance of the features and one of the tasks leave the same penalty: alternate with the smaller one.
 
 
-class SmallerSide:
+class SmallerSide(_TermByTerm):
     """Every covariance norm on the side of W that is smaller; the same function of the weights.
 
     (W W^T)^{1/2} has the rank of W: on the larger side it is singular, and an alternation never leaves its range.
     """
 
     promise: ClassVar[Promise] = Promise.EXACT
+    refusal = "no term learns a matrix on the larger side of the weights"
 
-    def accepts(self, form: NormalForm) -> str | None:
-        if any(_turned(f) is not f for f in form.functions):
-            return None
-        return "no term learns a matrix on the larger side of the weights"
+    def takes(self, f: FunctionTerm) -> bool:
+        return isinstance(f, StructureTerm) and self.replaced(f)[0].atom is not f.atom
 
-    def apply(self, form: NormalForm) -> tuple[NormalForm, None]:
-        return replace(form, functions=tuple(map(_turned, form.functions))), None
+    def replaced(self, f: Any) -> tuple[FunctionTerm, float]:
+        return replace(f, atom=f.structure.on_smaller_side(f.map.shape)), 0.0
 
     def invert(self, point: Point, recipe: None) -> Point:
         """The same weights and multipliers; matrices of the other side are left out, where the point holds any."""
         return replace(point, structures=None) if hasattr(point, "structures") else point
-
-
-def _turned(f: FunctionTerm) -> FunctionTerm:
-    if not isinstance(f, StructureTerm):
-        return f
-    atom = f.structure.on_smaller_side(f.map.shape)
-    return f if atom is f.atom else replace(f, atom=atom)

@@ -26,18 +26,6 @@ from mtldsl.normal_form.form import (
 from mtldsl.normal_form.reductions.reduction import Point, Promise
 from mtldsl.normal_form.terms.row_compression import exact_sums
 
-__all__ = [
-    "CenterLabels",
-    "InterceptShift",
-    "Moves",
-    "SampleSpan",
-    "SpanRecovery",
-    "WhitenedLosses",
-    "WhiteningRecovery",
-    "shift_intercepts",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Labels and columns far from zero, moved there: with an intercept the model is the same, and rounding no longer hides the signal.
 #
@@ -48,17 +36,14 @@ __all__ = [
 
 @dataclass(frozen=True)
 class CoordinateSettings:
-    """Limits of changes of coordinates.
+    """Limits of changes of coordinates."""
 
-    centre_ratio    : least median of labels that is taken off them, relative to their width
-    pivot_share     : squared pivot of a kernel matrix, of the largest, below which its factor would lose half the digits
-    condition_ratio : condition of a penalty, by whose root inputs are divided, up to which they keep half of the digits
-    dense_entries   : numbers that sparse inputs may become where new coordinates make them dense
-    """
-
-    centre_ratio: float = 1e4
+    centre_ratio: float = 1e4  # least median of labels that is taken off them, relative to their width
+    # squared pivot of a kernel matrix, of the largest, below which its factor would lose half the digits
     pivot_share: float = 1e-6
+    # condition of a penalty, by whose root inputs are divided, up to which they keep half of the digits
     condition_ratio: float = 1e12
+    # numbers that sparse inputs may become where new coordinates make them dense
     dense_entries: int = 4_000_000
 
 
@@ -225,9 +210,7 @@ class SampleSpan:
             return "there are no fewer samples than features"
         if facts.loss.map.offset is not None:
             return f"{facts.loss.typed} is a loss of a matrix plus a constant"
-        return next(
-            (f"{f.typed} changes with the basis" for f in form.functions if not _is_of_lengths(f)), None
-        )
+        return next((f"{f.typed} changes with the basis" for f in form.functions if not f.is_spectral), None)
 
     def apply(self, form: NormalForm) -> tuple[NormalForm, SpanRecovery]:
         (block,) = form.weight_blocks
@@ -254,25 +237,14 @@ class SampleSpan:
         return _moved(point, span, span.out)
 
 
-def _is_of_lengths(f: FunctionTerm) -> bool:
-    """Tell whether a function of W is one of W^T W, whatever the number of rows."""
-    if f.atom.separable == "spectrum":
-        return True
-    square = f.atom.entry_quadratic
-    return square is not None and np.ndim(square) == 0
-
-
 def _moved(point: Any, span: SpanRecovery, way: Callable[[np.ndarray], np.ndarray]) -> Any:
     name, blocks = span.block.name, dict(point.blocks)
     blocks[name] = way(blocks[name])
     duals = point.function_duals
     if duals is not None:
         duals = [None if Z is None else way(np.asarray(Z)) for Z in duals]
-    return replace(point, blocks=_as_blocks(blocks), function_duals=duals)
-
-
-def _as_blocks(blocks: Blocks) -> Blocks:
-    return {name: np.ascontiguousarray(array) for name, array in blocks.items()}
+    blocks = {name: np.ascontiguousarray(array) for name, array in blocks.items()}
+    return replace(point, blocks=blocks, function_duals=duals)
 
 
 def _loss_in_span(loss: LossTerm, block: Block) -> tuple[LossTerm, SpanRecovery]:

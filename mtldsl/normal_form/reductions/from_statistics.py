@@ -16,21 +16,12 @@ from mtldsl.normal_form.term import term_type
 from mtldsl.normal_form.terms.row_compression import RowFactors
 from mtldsl.normal_form.terms.row_statistics import factors_of
 
-__all__ = [
-    "FromStatistics",
-    "StatisticsRecipe",
-    "can_be_reflected",
-    "on_few_rows",
-]
-
 
 @dataclass(frozen=True)
 class StatisticsSettings:
-    """Limit of reflections of sparse rows.
+    """Limit of reflections of sparse rows."""
 
-    dense_entries : numbers that sparse rows may become: some seconds of a hundred features
-    """
-
+    # numbers that sparse rows may become: some seconds of a hundred features
     dense_entries: int = 100_000_000
 
 

@@ -19,13 +19,6 @@ from mtldsl.normal_form.reductions.coordinates import SETTINGS
 from mtldsl.normal_form.reductions.reduction import Point, Promise
 from mtldsl.normal_form.terms.structure_term import StructureTerm
 
-__all__ = [
-    "NullSpace",
-    "NullSpaceBases",
-    "NullSpaceRecovery",
-]
-
-
 #: A product this small relative to its factors is zero but for rounding.
 _ZERO_SHARE = 1e-12
 
@@ -247,17 +240,12 @@ def _is_isometry(matrix) -> bool:
     return bool(np.abs(gram - np.eye(len(gram))).max(initial=0.0) <= _ZERO_SHARE)
 
 
-def _depends_on_singular_values(f: FunctionTerm) -> bool:
-    square = f.atom.entry_quadratic
-    return f.atom.separable == "spectrum" or (square is not None and np.ndim(square) == 0)
-
-
 def _function(f: FunctionTerm, bases: dict[str, NullSpaceBases]) -> FunctionTerm:
     """The function of V: of singular values, those of V itself where the map keeps lengths."""
     if not bases.keys() & set(f.map.blocks):
         return f
     moved = tuple(bases[e.block].of(e) if e.block in bases else e for e in f.map.entries)
-    if len(moved) == 1 and f.map.offset is None and _depends_on_singular_values(f):
+    if len(moved) == 1 and f.map.offset is None and f.is_spectral:
         (entry,) = moved
         if _is_isometry(entry.left) and _is_isometry(_turned(entry.right)):
             own = MapEntry(entry.block, entry.coefficient)

@@ -1,4 +1,13 @@
-"""Base class of reductions: a form that is easier, and the way back to the one that was typed."""
+"""Reductions: a form that is easier, and the way back to the one that was typed.
+
+A reduction is an object with these members; what it needs beside the form - a point, matrices, rows - it is made with.
+
+promise       : a `Promise`
+accepts(form) : None where it makes this form easier, else one sentence that says why not
+apply(form)   : (the easier form, the recipe for the way back); nothing is promised where the form is not accepted
+invert(point, recipe) : a point of the easier form as one of the form; the point itself is not changed. Multipliers that have no
+                counterpart are None, and the certificate makes its own
+"""
 
 from __future__ import annotations
 
@@ -11,17 +20,6 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.normal_form.form import Block, Blocks, FunctionTerm, LinearMap, LossTerm, MapEntry, NormalForm
-
-__all__ = [
-    "Majorant",
-    "Point",
-    "Promise",
-    "Reduction",
-    "TaskSubset",
-    "TermMajorization",
-    "losses_of_tasks",
-    "why_not_losses",
-]
 
 
 class Promise(Enum):
@@ -42,25 +40,6 @@ class PointOfForm(Protocol):
 
 
 Point = TypeVar("Point", bound=PointOfForm)
-
-
-class Reduction(Protocol):
-    """Objects with these members. What a reduction needs beside the form - a point, matrices, rows - it is made with."""
-
-    promise: ClassVar[Promise]
-
-    def accepts(self, form: NormalForm) -> str | None:
-        """None where it makes this form easier, else one sentence that says why not."""
-        ...
-
-    def apply(self, form: NormalForm) -> tuple[NormalForm, Any]:
-        """(the easier form, the recipe for the way back). Nothing is promised where the form is not accepted."""
-        ...
-
-    def invert(self, point: Point, recipe) -> Point:
-        """A point of the easier form as one of the form; the point itself is not changed. Multipliers that have no counterpart are
-        None, and the certificate makes its own."""
-        ...
 
 
 # --------------------------------------------------------------------------------------------------------------

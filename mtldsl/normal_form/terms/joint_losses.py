@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from mtldsl.atoms.losses.multiclass import less_own, on_simplex, plus_own
 from mtldsl.atoms.losses.worst_task import WorstTaskLoss
-from mtldsl.atoms.matrix_function import Loss, SeparableLoss
+from mtldsl.atoms.matrix_function import Loss
 from mtldsl.atoms.prox.shrinkage import level_shares
 from mtldsl.normal_form.term import LossTerm, register_term
 from mtldsl.utils.caching import cached_property
 
 if TYPE_CHECKING:
     from mtldsl.data.tasks import Tasks
-
-__all__ = [
-    "RadialTerm",
-    "RowTerm",
-    "WorstTaskTerm",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # A loss that is a function of the norm of every task's residuals: all tasks at once, by their norms.
@@ -33,25 +26,23 @@ __all__ = [
 class RadialTerm(LossTerm):
     """sum over tasks i of coefficients[i] * h(t_i), t_i = ||sqrt(s) (z_i - y_i)||, h = `atom.value_of_norm`."""
 
+    takes_steps_by_task: ClassVar[bool] = True
+
     @staticmethod
     def handles(loss: Loss, tasks: Tasks) -> bool:
         return loss.radial and not loss.separable
-
-    def _sums(self, per_sample) -> np.ndarray:
-        """The sums over every task's samples: (m,)."""
-        return np.add.reduceat(per_sample, self.tasks.offsets[:-1])
 
     def _spread(self, per_task) -> np.ndarray:
         return np.repeat(per_task, self.tasks.counts)
 
     def _norms(self, residuals) -> np.ndarray:
         s = self.tasks.sample_weights
-        return np.sqrt(self._sums(residuals**2 if s is None else s * residuals**2))
+        return np.sqrt(self.tasks.sums(residuals**2 if s is None else s * residuals**2))
 
     def _dual_norms(self, u) -> np.ndarray:
         """||u_i / sqrt(s)|| / coefficient."""
         s = self.tasks.sample_weights
-        return np.sqrt(self._sums(u**2 if s is None else u**2 / s)) / self.coefficients
+        return np.sqrt(self.tasks.sums(u**2 if s is None else u**2 / s)) / self.coefficients
 
     def value(self, z) -> float:
         return float(self.coefficients @ self.atom.value_of_norm(self._norms(z - self.tasks.targets)))
@@ -65,10 +56,6 @@ class RadialTerm(LossTerm):
         """weights[i] * s * (z_i - y_i), with one number a task: the gradient of a quadratic in every task's residuals."""
         r, s = z - self.tasks.targets, self.tasks.sample_weights
         return self._spread(weights) * (r if s is None else s * r)
-
-    @property
-    def takes_steps_by_task(self) -> bool:
-        return True
 
     def prox(self, z, step) -> np.ndarray:
         step = step if np.ndim(step) == 0 else np.asarray(step)[self.tasks.offsets[:-1]]
@@ -171,12 +158,9 @@ class RowTerm(LossTerm):
 
 @dataclass(frozen=True)
 class JointTermSettings:
-    """Step of differences.
+    """Step of differences."""
 
-    step_share : relative step of the differences that tell how a conjugate falls with a share
-    """
-
-    step_share: float = 1e-5
+    step_share: float = 1e-5  # relative step of the differences that tell how a conjugate falls with a share
 
 
 SETTINGS = JointTermSettings()
@@ -194,22 +178,16 @@ class WorstTaskTerm(LossTerm):
 
     atom: Any  # a WorstTaskLoss
 
+    sums_tasks: ClassVar[bool] = False
+
     @staticmethod
     def handles(loss: Loss, tasks: Tasks) -> bool:
         return isinstance(loss, WorstTaskLoss)
-
-    @property
-    def sums_tasks(self) -> bool:
-        return False
 
     @cached_property
     def each(self) -> LossTerm:
         """The sum of the tasks' losses."""
         return LossTerm(self.atom.of, self.coefficients, self.tasks, self.map, self.intercepts, self.typed)
-
-    @cached_property
-    def _loss(self) -> SeparableLoss:
-        return self.atom.of
 
     @cached_property
     def _weights(self) -> np.ndarray:
@@ -225,12 +203,9 @@ class WorstTaskTerm(LossTerm):
     def _spread(self, of_tasks) -> np.ndarray:
         return np.repeat(of_tasks, self.tasks.counts)
 
-    def _sums(self, values) -> np.ndarray:
-        return np.add.reduceat(values, self.tasks.offsets[:-1])
-
     def values_of_tasks(self, z) -> np.ndarray:
         """(m,) the tasks' losses, of which the largest is the value."""
-        return self._sums(self._weights * self._loss.pointwise(z, self.tasks.targets))
+        return self.tasks.sums(self._weights * self.atom.of.pointwise(z, self.tasks.targets))
 
     def value(self, z) -> float:
         return float(self.values_of_tasks(z).max())
@@ -239,13 +214,13 @@ class WorstTaskTerm(LossTerm):
         """A subgradient: the gradient of the largest loss, of the first where several are."""
         own = np.zeros(self.tasks.n_tasks)
         own[int(np.argmax(self.values_of_tasks(z)))] = 1.0
-        return self._spread(own) * self._weights * self._loss.slope(z, self.tasks.targets)
+        return self._spread(own) * self._weights * self.atom.of.slope(z, self.tasks.targets)
 
     def _step(self, z, step, p) -> np.ndarray:
         found = np.array(z, dtype=float)
         moving = self._spread(p) > 0.0
         steps = (self._spread(p) * self._weights)[moving] * step
-        found[moving] = self._loss.pointwise_prox(found[moving], self.tasks.targets[moving], steps)
+        found[moving] = self.atom.of.pointwise_prox(found[moving], self.tasks.targets[moving], steps)
         return found
 
     def prox(self, z, step) -> np.ndarray:
@@ -290,11 +265,11 @@ class WorstTaskTerm(LossTerm):
         return self._best_shares(u, self._least_shares(u))
 
     def _best_shares(self, u, least) -> np.ndarray:
-        own = self._sums(np.abs(u)) > 0.0
+        own = self.tasks.sums(np.abs(u)) > 0.0
         least = least / max(1.0, float(least.sum()))
-        quadratic = self._loss.dual_quadratic(self.tasks.targets[:1])
+        quadratic = self.atom.of.dual_quadratic(self.tasks.targets[:1])
         if quadratic is not None:
-            bend = 0.5 * quadratic[1] * self._sums(u * u / self._weights)
+            bend = 0.5 * quadratic[1] * self.tasks.sums(u * u / self._weights)
             floor = np.where(own & (least == 0.0), 1e-12 / own.size, least)
 
             def falls(p):
@@ -313,13 +288,13 @@ class WorstTaskTerm(LossTerm):
         """(m,) p_i f_i*(u_i / p_i)."""
         shares = self._spread(p) * self._weights
         v = np.divide(u, shares, out=np.zeros(u.size), where=shares > 0)
-        inside, _ = self._loss.within(v, self.tasks.targets)
-        return self._sums(shares * self._loss.pointwise_conjugate(inside, self.tasks.targets))
+        inside, _ = self.atom.of.within(v, self.tasks.targets)
+        return self.tasks.sums(shares * self.atom.of.pointwise_conjugate(inside, self.tasks.targets))
 
     def balanced(self, u) -> np.ndarray:
         """u with every task's sum zero: the parts of one sign scaled down to those of the other."""
         u = np.array(self.dual_project(u))
-        up, down = self._sums(np.maximum(u, 0.0)), self._sums(np.maximum(-u, 0.0))
+        up, down = self.tasks.sums(np.maximum(u, 0.0)), self.tasks.sums(np.maximum(-u, 0.0))
         common = np.minimum(up, down)
         for sums, side in ((up, u > 0), (down, u < 0)):
             share = np.divide(common, sums, out=np.ones(sums.size), where=sums > 0)

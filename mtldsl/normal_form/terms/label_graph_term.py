@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -14,25 +14,10 @@ from mtldsl.atoms.inference.cliques import GAP
 from mtldsl.atoms.inference.decoder import changes_times, expected_changes
 from mtldsl.atoms.matrix_function import Loss
 from mtldsl.data.tasks import Tasks
-from mtldsl.normal_form.term import Blocks, LinearMap, LossTerm, MapEntry, register_term
+from mtldsl.normal_form.term import Blocks, LinearMap, LossTerm, register_term
 
 if TYPE_CHECKING:
     from mtldsl.atoms.inference.cliques import Cliques
-
-__all__ = [
-    "Flips",
-    "LabelDual",
-    "LabelGraphTerm",
-    "RandomLabelings",
-    "balance_labels",
-    "balancing_flips",
-    "each_flipped",
-    "label_flip_probabilities",
-    "labelled_totals",
-    "mixed_with_flips",
-    "with_constant",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # A random labelling for every sample: what multipliers of a hinge over labellings stand for.
@@ -64,23 +49,15 @@ Flips = tuple[float, np.ndarray, np.ndarray]
 def with_constant(tasks: Tasks, map: LinearMap, name: str, n_labels: int) -> tuple[Tasks, LinearMap]:
     """The entries of a graph with a last feature that is 1, and the map whose last row is the intercepts, block `name` (1, 2K)."""
     X = tasks.X
-    n, d = X.shape
-    ones = np.ones((n, 1))
+    ones = np.ones((X.shape[0], 1))
     wider = sparse.hstack([X, ones], format="csr") if sparse.issparse(X) else np.hstack([X, ones])
-    embed = sparse.eye_array(d + 1, d, format="csr")
-    last = sparse.csr_array(([1.0], ([d], [0])), shape=(d + 1, 1))
-    entries = [
-        replace(entry, left=embed if entry.left is None else sparse.csr_array(embed @ entry.left))
-        for entry in map.entries
-    ]
-    entries.append(MapEntry(name, 1.0, last, sparse.eye_array(2 * n_labels, tasks.n_tasks, format="csr")))
-    offset = None if map.offset is None else np.vstack([map.offset, np.zeros((1, tasks.n_tasks))])
     own = Tasks(
         targets=tasks.targets, counts=tasks.counts, task_names=tasks.task_names,
         feature_names=(*tasks.feature_names, "(intercept)") if tasks.feature_names else tasks.feature_names,
         shared=wider, sample_weights=tasks.sample_weights,
     )  # fmt: skip
-    return own, LinearMap(tuple(entries), (d + 1, tasks.n_tasks), offset)
+    nodes = sparse.eye_array(2 * n_labels, tasks.n_tasks, format="csr")
+    return own, map.with_row_below((name,), right=nodes)
 
 
 def balancing_flips(
@@ -228,13 +205,11 @@ class LabelGraphTerm(LossTerm):
 
     atom: Any  # a LabelGraphLoss, of which `max_affine` says what it can
 
+    has_cheap_lines: ClassVar[bool] = False  # scores need an inference of their own at every point
+
     @staticmethod
     def handles(loss: Loss, tasks: Tasks) -> bool:
         return loss.labels == "indicators"
-
-    @property
-    def has_cheap_lines(self) -> bool:
-        return False  # scores need an inference of their own at every point
 
     @cached_property
     def cliques(self) -> Cliques:
@@ -351,8 +326,7 @@ class LabelGraphTerm(LossTerm):
     def _of_labellings(self, random: RandomLabelings) -> LabelDual:
         starts, labels = np.asarray(random.starts, dtype=np.int64), np.asarray(random.labels, dtype=np.uint8)
         counts, shares = np.diff(starts), np.maximum(random.weights, 0.0)
-        totals = np.add.reduceat(np.append(shares, 0.0), starts[:-1]) * (counts > 0)
-        shares = shares * np.repeat(self.weights / np.maximum(totals, 1.0), counts)
+        shares = shares * np.repeat(self.weights / np.maximum(_totals(random), 1.0), counts)
         samples = np.repeat(np.arange(len(counts)), counts)
         own = self.truth[samples]
         if np.any(labels[own == GAP] != GAP):
@@ -371,13 +345,7 @@ class LabelGraphTerm(LossTerm):
         s, p, t = flips[0], label_flip_probabilities(flips, self.truth), dual.share
         starts = self.truth.shape[1] * np.arange(len(p) + 1)
         flipped = each_flipped(self.truth).reshape(-1, p.shape[1])
-        mixture = (
-            self.cliques,
-            self.truth,
-            flipped,
-            (p * self.weights[:, None]).ravel(),
-            starts,
-        )
+        mixture = self.cliques, self.truth, flipped, (p * self.weights[:, None]).ravel(), starts
         image = (1.0 - s) * t * dual.image + s * changes_times(*mixture, self.tasks.X).T
         whole, table = dual.whole, expected_changes
 
@@ -387,7 +355,8 @@ class LabelGraphTerm(LossTerm):
             return (1.0 - s) * t * own + s * table(*mixture).toarray()
 
         if dual.margins is not None:
-            wrong = np.einsum("nk,nk->n", p, self._delta(flipped).reshape(p.shape))
+            truth = np.repeat(self.truth, p.shape[1], axis=0)
+            wrong = np.einsum("nk,nk->n", p, self.atom.delta(flipped, truth).reshape(p.shape))
             return LabelDual(image, both, margins=(1.0 - s) * t * dual.margins + s * self.weights * wrong)
         # an entropy is at least the mean of those of what is mixed; how probable the truth is, is not said
         rest = np.maximum(1.0 - p.sum(axis=1), 0.0)
@@ -398,11 +367,6 @@ class LabelGraphTerm(LossTerm):
             image, both, entropy=(1.0 - s) * own + s * of_flips, truth=np.ones(len(p)), weights=dual.weights,
             scores=known, flips=flips if known is not None else None,
         )  # fmt: skip
-
-    def _delta(self, flipped) -> np.ndarray:
-        """(n K,) what a labelling costs that differs from the truth in one label, sample after sample."""
-        truth = np.repeat(self.truth, self.truth.shape[1], axis=0)
-        return self.atom.delta(flipped, truth)
 
     def conjugate(self, u) -> float:
         return -self.dual_project(u).proven()

@@ -11,15 +11,6 @@ from scipy.linalg import cholesky, solve_triangular
 
 from mtldsl.data.tasks import Tasks
 
-__all__ = [
-    "GramRows",
-    "LabelFactor",
-    "RowFactors",
-    "exact_sums",
-    "factor_of",
-    "units",
-]
-
 _EPS = float(np.finfo(float).eps)
 
 #: Units in the last place, beside one a feature, that sums of the rows may be off by, of the absolute values in them.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -18,24 +18,6 @@ from mtldsl.normal_form.terms.row_compression import GramRows, LabelFactor, RowF
 if TYPE_CHECKING:
     from mtldsl.distributed.partitions import PartitionTasks
 
-__all__ = [
-    "RowSpread",
-    "SufficientStatistics",
-    "TriangularRows",
-    "factors_of",
-    "gram_with_ones",
-    "has_one_gram",
-    "is_one_table",
-    "known_moments",
-    "mean_of",
-    "moments_here",
-    "moments_of",
-    "remember_moments",
-    "row_slabs",
-    "sum_statistics",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Second moments of rows around their means: all that a quadratic loss, or a function of the norms of residuals, knows of them.
 
@@ -45,13 +27,10 @@ RowSlab = tuple[Any, np.ndarray, "np.ndarray | None"]
 
 @dataclass(frozen=True)
 class RowSlabSettings:
-    """Sizes of the slabs of rows that are summed one after the other.
+    """Sizes of the slabs of rows that are summed one after the other."""
 
-    slab_entries : inputs that are centred at once: they stay in the cache
-    centre_rows  : rows without weights whose mean is the centre: at most some standard deviations off
-    """
-
-    slab_entries: int = 1 << 17
+    slab_entries: int = 1 << 17  # inputs that are centred at once: they stay in the cache
+    # rows without weights whose mean is the centre: at most some standard deviations off
     centre_rows: int = 64
 
 
@@ -114,16 +93,12 @@ class RowSpread:
             new[at] = array
             return new
 
-        fields: Any = map(widened, self.arrays[1:])
-        return RowSpread(which, *fields)
+        return RowSpread(which, *map(widened, self.arrays[1:]))
 
     @property
     def arrays(self) -> tuple[np.ndarray, ...]:
         """All that it is made of, in the order in which it is made."""
-        return (
-            self.which, self.weight, self.centre, self.total, self.gram,
-            self.label_centre, self.label_total, self.cross, self.square,
-        )  # fmt: skip
+        return tuple(getattr(self, field.name) for field in fields(self))
 
     @property
     def nbytes(self) -> int:
@@ -266,9 +241,9 @@ def _of_rows(tasks: Tasks, which: np.ndarray, n_tasks: int) -> dict[str, RowSpre
     every = [sum_statistics(map(_spread, slabs)) for slabs in row_slabs(tasks, together)]
     if together:
         return {"common": every[0], "own": None}
-    fields = zip(*(one.arrays[1:] for one in every), strict=True)
+    sums = zip(*(one.arrays[1:] for one in every), strict=True)
     order = np.argsort(which)
-    found = (np.concatenate(arrays)[order] for arrays in fields)
+    found = (np.concatenate(arrays)[order] for arrays in sums)
     return {"common": None, "own": RowSpread(np.asarray(which)[order], *found)}
 
 

@@ -12,17 +12,6 @@ from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
 from mtldsl.atoms.regularizers.quadratic import KroneckerRidge
 from mtldsl.normal_form.form import Blocks, FunctionTerm, NormalForm
 
-__all__ = [
-    "MajorizationLog",
-    "MajorizationStep",
-    "StructureTerm",
-    "Structures",
-    "kept_value",
-    "learned_matrices",
-    "structure_terms",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Steps of majorisation-minimisation, kept so that the reference can repeat them.
 

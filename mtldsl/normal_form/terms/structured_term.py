@@ -24,13 +24,6 @@ if TYPE_CHECKING:
     from mtldsl.atoms.losses.structured_hinge import StructuredHinge
     from mtldsl.data.tasks import Tasks
 
-__all__ = [
-    "Mixture",
-    "ProvenDual",
-    "StructuredTerm",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Multipliers of a structured hinge as a proof shows them: random labellings, and what they promise.
 
