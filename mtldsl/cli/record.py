@@ -176,7 +176,7 @@ def validation(record: dict):
     title = (
         f"{' and '.join(names)} chosen on {record['folds']} folds: {record['metric']} ({better} is better)"
     )
-    return section(title, rows, *(Text(note, DIM) for note in record["notes"]))
+    return section(title, rows, notes=record["notes"])
 
 
 def _number(value: float, few: bool) -> str:
