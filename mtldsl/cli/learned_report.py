@@ -41,18 +41,12 @@ __all__ = [
 
 @dataclass(frozen=True)
 class LearnedReportSettings:
-    """Sizes of tables of what is learned.
+    """Sizes of tables of what is learned."""
 
-    shown_rows     : tasks, or starts; more are shown by their ends alone
-    end_rows       : rows at each end
-    shown_weights  : weights; more are summed up
-    bar_characters : bar of the largest
-    """
-
-    shown_rows: int = 12
-    end_rows: int = 4
-    shown_weights: int = 16
-    bar_characters: int = 24
+    shown_rows: int = 12  # tasks, or starts; more are shown by their ends alone
+    end_rows: int = 4  # rows at each end
+    shown_weights: int = 16  # weights; more are summed up
+    bar_characters: int = 24  # bar of the largest
 
 
 SETTINGS = LearnedReportSettings()

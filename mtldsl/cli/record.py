@@ -52,13 +52,11 @@ __all__ = [
 
 @dataclass(frozen=True)
 class RecordSettings:
-    """Limits below which numbers are zero or the same.
+    """Limits below which numbers are zero or the same."""
 
-    exact_fit_tol : residuals of a task beside its labels: fitted exactly, its weight is not a number to compare
-    objective_tol : relative difference of objectives that are of one stationary point, or of points that are as good
-    """
-
+    # residuals of a task beside its labels: fitted exactly, its weight is not a number to compare
     exact_fit_tol: float = 1e-6
+    # relative difference of objectives that are of one stationary point, or of points that are as good
     objective_tol: float = 1e-6
 
 

@@ -57,14 +57,10 @@ __all__ = [
 
 @dataclass(frozen=True)
 class RunReportSettings:
-    """Sizes of the table of tasks.
+    """Sizes of the table of tasks."""
 
-    shown_tasks : tasks; more are shown as a summary with the worst and the best
-    end_tasks   : of these each
-    """
-
-    shown_tasks: int = 24
-    end_tasks: int = 5
+    shown_tasks: int = 24  # tasks; more are shown as a summary with the worst and the best
+    end_tasks: int = 5  # of these each
 
 
 SETTINGS = RunReportSettings()

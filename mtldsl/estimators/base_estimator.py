@@ -19,7 +19,7 @@ from mtldsl.data.input_checks import is_numbered
 from mtldsl.data.labels import OneClassWarning, listed_tasks
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError, MTLError, SolverError
-from mtldsl.estimators.estimator_inputs import checked_inputs, refuse_unpaired
+from mtldsl.estimators.estimator_inputs import checked_inputs, refuse_unpaired, wrong_option
 from mtldsl.estimators.model_argument import ModelSource, read_model_argument
 from mtldsl.estimators.penalties import no_penalty, statement_of
 from mtldsl.estimators.targets import require_y
@@ -54,14 +54,10 @@ SYNONYMS = {
 
 @dataclass(frozen=True)
 class ArgumentSettings:
-    """Limits of messages about names.
+    """Limits of messages about names."""
 
-    misspelt_share : a name as alike to an argument's is meant for it
-    named_owners   : most estimators that are named as those that have a parameter
-    """
-
-    misspelt_share: float = 0.8
-    named_owners: int = 2
+    misspelt_share: float = 0.8  # a name as alike to an argument's is meant for it
+    named_owners: int = 2  # most estimators that are named as those that have a parameter
 
 
 SETTINGS = ArgumentSettings()
@@ -320,11 +316,7 @@ class MultiTaskEstimator(ModelParameters):
     def _solve(self, tasks: Tasks | None) -> Solution | None:
         """The model on these tasks, solved; cross-checked where that was asked for."""
         if self.check not in (None, "subsample", "full"):
-            raise ModelError(
-                f"check={quoted(self.check)}",
-                term=type(self).__name__,
-                write_instead="write None, 'subsample' or 'full'",
-            )
+            raise wrong_option(self, "check", "write None, 'subsample' or 'full'")
         if tasks is None:
             return None
         problem = self._problem(tasks)
@@ -507,11 +499,7 @@ ONE_CLASS = ("constant", "skip", "error")
 def check_one_class(self) -> None:
     """ModelError for an option that is not known."""
     if self.one_class not in ONE_CLASS:
-        raise ModelError(
-            f"one_class={quoted(self.one_class)}",
-            term=type(self).__name__,
-            write_instead=f"write one of {', '.join(map(repr, ONE_CLASS))}",
-        )
+        raise wrong_option(self, "one_class", f"write one of {', '.join(map(repr, ONE_CLASS))}")
 
 
 class OneTaskWarning(UserWarning):

@@ -320,12 +320,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
         else:
             P = (z >= 0) * 1.0 if self.solution_ is None else probabilities(self.solution_.loss, z)
         P = np.where(self._constant_side != 0, np.where(np.isnan(z), np.nan, z >= 0), P)
-        if self._labels.kind == "binary":
-            return np.hstack([1.0 - P, P]) if len(self.classes_) == 2 else np.ones((len(P), 1))
-        if self._labels.kind == "multilabel":
-            return P
-        total = P.sum(axis=1, keepdims=True)
-        return np.where(total > 0, P / np.where(total > 0, total, 1.0), 1.0 / P.shape[1])
+        return self._labels.probabilities_of_rows(P)
 
     @available_if(models_probabilities)
     def predict_log_proba(self, X) -> np.ndarray:
@@ -567,9 +562,7 @@ class LabelGraphClassifier(MultiTaskClassifier):
         P[:] = np.nan if self.one_class == "skip" else self._constant_side > 0
         if self.solution_ is not None:
             P[:, self._learned] = self.solution_.predict_proba(self._with_ones(X))
-        if self._labels.kind == "multilabel":
-            return P
-        return np.hstack([1.0 - P, P]) if len(self.classes_) == 2 else np.ones((len(P), 1))
+        return self._labels.probabilities_of_rows(P)
 
     def _with_ones(self, X):
         if not self.fit_intercept:

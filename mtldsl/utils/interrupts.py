@@ -56,23 +56,19 @@ __all__ = [
 
 @dataclass(frozen=True)
 class InterruptSettings:
-    """Times of signals, and sizes of calls that they cannot end.
+    """Times of signals, and sizes of calls that they cannot end."""
 
-    insistence_seconds : second signal within so many of the first: it is meant for the program, not for what is computed now
-    deferred_seconds   : a signal that came while a module was imported or a function compiled comes again so much later
-    late_share         : of the limit, by which the alarm comes later: who asks for the time comes back without it
-    late_seconds       : and so many more
-    repeat_seconds     : from one alarm to the next, for code that catches what it should not
-    thread_flops       : multiplications, some tenths of a second, from which on a call is worth a thread: sizes alone decide, never a clock
-    listening_seconds  : between two looks of who waits: a signal that another thread was given does not end a wait by itself
-    """
-
+    # second signal within so many of the first: it is meant for the program, not for what is computed now
     insistence_seconds: float = 10.0
+    # a signal that came while a module was imported or a function compiled comes again so much later
     deferred_seconds: float = 0.1
+    # of the limit, by which the alarm comes later: who asks for the time comes back without it
     late_share: float = 0.05
-    late_seconds: float = 0.15
-    repeat_seconds: float = 0.5
+    late_seconds: float = 0.15  # and so many more
+    repeat_seconds: float = 0.5  # from one alarm to the next, for code that catches what it should not
+    # multiplications, some tenths of a second, from which on a call is worth a thread: sizes alone decide, never a clock
     thread_flops: float = 5e8
+    # between two looks of who waits: a signal that another thread was given does not end a wait by itself
     listening_seconds: float = 0.2
 
 

@@ -46,18 +46,12 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class ParallelSettings:
-    """Sizes of work that is worth threads.
+    """Sizes of work that is worth threads."""
 
-    thread_flops : multiplications, in all, that are worth threads: some ten milliseconds on one
-    block_flops  : multiplications that are worth a block
-    max_blocks   : blocks
-    aligned_rows : a block begins at a multiple of so many, as loops of BLAS do
-    """
-
-    thread_flops: float = 5e7
-    block_flops: float = 5e7
-    max_blocks: int = 8
-    aligned_rows: int = 64
+    thread_flops: float = 5e7  # multiplications, in all, that are worth threads: some ten milliseconds on one
+    block_flops: float = 5e7  # multiplications that are worth a block
+    max_blocks: int = 8  # blocks
+    aligned_rows: int = 64  # a block begins at a multiple of so many, as loops of BLAS do
 
 
 SETTINGS = ParallelSettings()

@@ -30,18 +30,12 @@ __all__ = [
 
 @dataclass(frozen=True)
 class ColumnRoleSettings:
-    """Limits of guesses, and numbers of the file that is written.
+    """Limits of guesses, and numbers of the file that is written."""
 
-    category_values : values of a text column that is of categories
-    class_values    : whole numbers among labels that may be classes
-    test_share      : of [split]
-    folds           : of [validation]
-    """
-
-    category_values: int = 20
-    class_values: int = 20
-    test_share: float = 0.25
-    folds: int = 5
+    category_values: int = 20  # values of a text column that is of categories
+    class_values: int = 20  # whole numbers among labels that may be classes
+    test_share: float = 0.25  # of [split]
+    folds: int = 5  # of [validation]
 
 
 SETTINGS = ColumnRoleSettings()

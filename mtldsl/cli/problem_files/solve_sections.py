@@ -85,16 +85,11 @@ CHECK = FileTable("check", _RULES, read=_read)
 
 @dataclass(frozen=True)
 class SolveSectionSettings:
-    """Limits of what a file may ask for.
+    """Limits of what a file may ask for."""
 
-    max_starts  : starts: each has max_seconds of its own
-    max_threads : threads of this machine, of which the file knows nothing
-    max_fits    : values of a grid, and folds: every value is a fit on every fold
-    """
-
-    max_starts: int = 10_000
-    max_threads: int = 1_024
-    max_fits: int = 1_000
+    max_starts: int = 10_000  # starts: each has max_seconds of its own
+    max_threads: int = 1_024  # threads of this machine, of which the file knows nothing
+    max_fits: int = 1_000  # values of a grid, and folds: every value is a fit on every fold
 
 
 SETTINGS = SolveSectionSettings()

@@ -26,18 +26,12 @@ __all__ = [
 
 @dataclass(frozen=True)
 class TomlSettings:
-    """Limits of a file of a stranger.
+    """Limits of a file of a stranger."""
 
-    max_bytes      : bytes of it
-    max_brackets   : brackets inside each other
-    max_key_parts  : parts of a dotted key
-    max_characters : characters of a number or of a name without quotes
-    """
-
-    max_bytes: int = 1 << 20
-    max_brackets: int = 40
-    max_key_parts: int = 20
-    max_characters: int = 1000
+    max_bytes: int = 1 << 20  # bytes of it
+    max_brackets: int = 40  # brackets inside each other
+    max_key_parts: int = 20  # parts of a dotted key
+    max_characters: int = 1000  # characters of a number or of a name without quotes
 
 
 SETTINGS = TomlSettings()

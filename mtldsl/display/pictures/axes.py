@@ -88,16 +88,11 @@ def plain(ax: Axes, title: str | None = None) -> Axes:
 
 @dataclass(frozen=True)
 class AxesSettings:
-    """Sizes of what is written in pictures.
+    """Sizes of what is written in pictures."""
 
-    annotated_columns : columns of a map up to which each cell shows its number
-    named_ticks       : names along an axis up to which each is written
-    letter_inches     : width of a letter at a size of one point
-    """
-
-    annotated_columns: int = 12
-    named_ticks: int = 40
-    letter_inches: float = 0.0079
+    annotated_columns: int = 12  # columns of a map up to which each cell shows its number
+    named_ticks: int = 40  # names along an axis up to which each is written
+    letter_inches: float = 0.0079  # width of a letter at a size of one point
 
 
 SETTINGS = AxesSettings()

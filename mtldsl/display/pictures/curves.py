@@ -28,14 +28,10 @@ __all__ = [
 
 @dataclass(frozen=True)
 class CurveSettings:
-    """Sizes up to which things are named.
+    """Sizes up to which things are named."""
 
-    annotated_cells : cells of a map along one side, up to which each has its number written in
-    named_features  : features that have a colour and a name; the others are grey
-    """
-
-    annotated_cells: int = 9
-    named_features: int = 6
+    annotated_cells: int = 9  # cells of a map along one side, up to which each has its number written in
+    named_features: int = 6  # features that have a colour and a name; the others are grey
 
 
 SETTINGS = CurveSettings()

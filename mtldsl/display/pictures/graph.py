@@ -131,30 +131,18 @@ def strengths_of(graph: Any, cliques) -> dict[tuple[int, int], float]:
 
 @dataclass(frozen=True)
 class GraphSettings:
-    """Sizes of pictures of graphs.
+    """Sizes of pictures of graphs."""
 
-    max_line_points    : thickest line
-    min_line_points    : thinnest line
-    min_side_inches    : side of the picture of a few labels
-    max_side_inches    : side of the picture of many
-    cell_inches        : a graph of a strip
-    margin_inches      : room around it
-    heading_inches     : its heading
-    legend_inches      : what explains the strip
-    named_edges        : new edges that are named above a graph
-    heading_characters : characters of a line there
-    """
-
-    max_line_points: float = 7.0
-    min_line_points: float = 0.5
-    min_side_inches: float = 3.2
-    max_side_inches: float = 8.0
-    cell_inches: float = 1.7
-    margin_inches: float = 0.5
-    heading_inches: float = 0.5
-    legend_inches: float = 0.35
-    named_edges: int = 3
-    heading_characters: int = 30
+    max_line_points: float = 7.0  # thickest line
+    min_line_points: float = 0.5  # thinnest line
+    min_side_inches: float = 3.2  # side of the picture of a few labels
+    max_side_inches: float = 8.0  # side of the picture of many
+    cell_inches: float = 1.7  # a graph of a strip
+    margin_inches: float = 0.5  # room around it
+    heading_inches: float = 0.5  # its heading
+    legend_inches: float = 0.35  # what explains the strip
+    named_edges: int = 3  # new edges that are named above a graph
+    heading_characters: int = 30  # characters of a line there
 
 
 SETTINGS = GraphSettings()

@@ -119,25 +119,17 @@ def _group(weights: Any, m: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class TreeSettings:
-    """Sizes of pictures of trees.
+    """Sizes of pictures of trees."""
 
-    zero_weight_share : weight over the largest below which it is drawn as zero: with p = 1 the best ones only tend to it
-    row_inches        : row of a task
-    max_height_inches : all rows
-    legible_inches    : least row whose name is written
-    min_level_inches  : least width of a level
-    max_level_inches  : greatest
-    max_width_inches  : all levels
-    elbow_share       : part of the way to a child at which its line leaves the parent's level; its name stands on the rest
-    """
-
+    # weight over the largest below which it is drawn as zero: with p = 1 the best ones only tend to it
     zero_weight_share: float = 1e-6
-    row_inches: float = 0.25
-    max_height_inches: float = 15.0
-    legible_inches: float = 0.125
-    min_level_inches: float = 0.75
-    max_level_inches: float = 2.6
-    max_width_inches: float = 14.0
+    row_inches: float = 0.25  # row of a task
+    max_height_inches: float = 15.0  # all rows
+    legible_inches: float = 0.125  # least row whose name is written
+    min_level_inches: float = 0.75  # least width of a level
+    max_level_inches: float = 2.6  # greatest
+    max_width_inches: float = 14.0  # all levels
+    # part of the way to a child at which its line leaves the parent's level; its name stands on the rest
     elbow_share: float = 0.15
 
 

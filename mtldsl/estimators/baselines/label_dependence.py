@@ -159,13 +159,10 @@ def in_order(parents) -> list[int]:
 
 @dataclass(frozen=True)
 class LabelDependenceSettings:
-    """Limits of the search of a graph of labels.
+    """Limits of the search of a graph of labels."""
 
-    exact_labels          : labels up to which it is exact: K 2^K steps
-    min_probability_share : probability of a state that was never seen together: it is not impossible
-    """
-
-    exact_labels: int = 10
+    exact_labels: int = 10  # labels up to which it is exact: K 2^K steps
+    # probability of a state that was never seen together: it is not impossible
     min_probability_share: float = 1e-12
 
 
