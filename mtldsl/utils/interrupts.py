@@ -17,6 +17,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from mtldsl.utils.caching import setting
+
 __all__ = [
     "SETTINGS",
     "TimeIsUp",
@@ -166,11 +168,8 @@ def allow_interrupts():
 def hold_signals():
     """A signal is kept to the end of this block, whatever is around it: for what is done as a whole or not at all."""
     if threading.current_thread() is not threading.main_thread():
-        token = _end.set(float("inf"))  # nor does a time limit leave it, `leave_if_late`
-        try:
+        with setting(_end, float("inf")):  # nor does a time limit leave it, `leave_if_late`
             yield
-        finally:
-            _end.reset(token)
         return
     before = _state.raises
     if not before:
@@ -207,17 +206,15 @@ def time_limit(seconds: float | None, late: bool = True):
     if seconds is None:
         yield
         return
-    token = _end.set(min(_end.get(), time.perf_counter() + seconds))
-    alarmed = _set_alarm(
-        remaining_seconds() + (SETTINGS.late_share * seconds + SETTINGS.late_seconds if late else 0.0)
-    )
-    try:
-        yield
-    finally:
-        if alarmed:
-            signal.setitimer(signal.ITIMER_REAL, 0.0)
-            signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        _end.reset(token)
+    room = SETTINGS.late_share * seconds + SETTINGS.late_seconds if late else 0.0
+    with setting(_end, min(_end.get(), time.perf_counter() + seconds)):
+        alarmed = _set_alarm(remaining_seconds() + room)
+        try:
+            yield
+        finally:
+            if alarmed:
+                signal.setitimer(signal.ITIMER_REAL, 0.0)
+                signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
 
 def can_set_alarm() -> bool:
@@ -343,28 +340,17 @@ def svd(A, compute_uv: bool = True) -> Any:
     """U, s, V^T without the columns that s has no value for; or s alone."""
     short, long = sorted(map(float, A.shape))
     work = short * short * ((2.0 * long + 11.0 * short) if compute_uv else (long + short))
-    return interruptible(work, _svd, A, compute_uv)
-
-
-def _svd(A, compute_uv: bool) -> Any:
-    return np.linalg.svd(A, full_matrices=False, compute_uv=compute_uv)
+    return interruptible(work, lambda: np.linalg.svd(A, full_matrices=False, compute_uv=compute_uv))
 
 
 def lstsq(A, b, rcond: float) -> np.ndarray:
     """argmin_x ||A x - b||, of smallest norm; singular values up to rcond times the largest count as 0."""
     short, long = sorted(map(float, A.shape))
-    return interruptible(short * short * (2.0 * long + 4.0 * short), _lstsq, A, b, rcond)
-
-
-def _lstsq(A, b, rcond: float) -> np.ndarray:
-    return np.linalg.lstsq(A, b, rcond=rcond)[0]
+    work = short * short * (2.0 * long + 4.0 * short)
+    return interruptible(work, lambda: np.linalg.lstsq(A, b, rcond=rcond)[0])
 
 
 def factor_of(A) -> np.ndarray:
     """R of A = Q R."""
     short, long = sorted(map(float, A.shape))
-    return interruptible(long * short * short, _factor_of, A)
-
-
-def _factor_of(A) -> np.ndarray:
-    return np.asarray(np.linalg.qr(A, mode="r"))
+    return interruptible(long * short * short, lambda: np.asarray(np.linalg.qr(A, mode="r")))

@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from functools import cache, wraps
@@ -17,6 +17,7 @@ from typing import ParamSpec, TypeVar
 
 import numpy as np
 
+from mtldsl.utils.caching import setting
 from mtldsl.utils.interrupts import leave_if_late
 
 __all__ = [
@@ -60,14 +61,9 @@ SETTINGS = ParallelSettings()
 _asked: ContextVar[int | None] = ContextVar("how many threads were asked for", default=None)
 
 
-@contextmanager
-def jobs(n: int | None) -> Iterator[None]:
+def jobs(n: int | None) -> AbstractContextManager[None]:
     """Use so many threads in the block; None: whatever is around it."""
-    token = _asked.set(_asked.get() if n is None else n)
-    try:
-        yield
-    finally:
-        _asked.reset(token)
+    return setting(_asked, _asked.get() if n is None else n)
 
 
 def asked_jobs() -> int | None:
@@ -92,12 +88,10 @@ def in_jobs(
     ...     in_jobs(lambda item, expired: item**2, [1, 2, 3])
     [1, 4, 9]
     """
-    asked = _asked.get() or 1
-    # items that are made as they come are gone as the next one comes
-    if asked < 2 or work < SETTINGS.thread_flops:
-        return [function(item, expired) for item in items]
-    items = list(items)
-    threads = min(asked, len(items))
+    threads = (_asked.get() or 1) if work >= SETTINGS.thread_flops else 1
+    if threads > 1:  # else items that are made as they come are gone as the next one comes
+        items = list(items)
+        threads = min(threads, len(items))
     if threads < 2:
         return [function(item, expired) for item in items]
     left = Event()
