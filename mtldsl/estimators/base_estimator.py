@@ -11,7 +11,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mtldsl.atoms.matrix_function import REGISTRY
@@ -290,17 +290,6 @@ class MultiTaskEstimator(ModelParameters):
         self.solution_ = solution
         self.n_iter_ = 1 if solution is None else max(int(solution.iterations), 1)
 
-    def _with(self, solution):
-        """The estimator, fitted to it."""
-        self._finish(solution)
-        return self
-
-    def _scores_of(self, points: list, X, y, options: dict) -> list[float]:
-        """`score` of each of several points, which have what `_finish` asks of a solution; y as `_read` gives it."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UndefinedMetricWarning)  # a fold without a score is left out
-            return [float(self._with(point).score(X, y, **options)) for point in points]
-
     def _problem(self, tasks: Tasks) -> Problem:
         model = self._stated()
         for word in sorted(model.words or ()):
@@ -423,10 +412,6 @@ class MultiTaskEstimator(ModelParameters):
         ):
             return X
         return checked_inputs(self, X, reset=False)
-
-    def _read(self, y):
-        """Return what `score` takes in the place of y, where many fits are scored on it."""
-        return y
 
     # ----------------------------------------------------------------------------------------------- pickles
 

@@ -25,12 +25,10 @@ from mtldsl.estimators.base_estimator import (
 from mtldsl.estimators.calibration import calibrators, log_odds, metric_of, out_of_fold, thresholds
 from mtldsl.estimators.estimator_inputs import refuse_unpaired
 from mtldsl.estimators.label_tables import (
-    LabelTable,
     agreement,
     hold_classes,
     hold_targets,
     keep_targets,
-    scores_of_labels,
     share_right,
     unique_rows,
 )
@@ -334,11 +332,6 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
         hold_targets(self, y)
         hold_classes(self, y)
         return share_right(y, self.predict(X), sample_weight)
-
-    _scores_of = scores_of_labels
-
-    def _read(self, y):
-        return LabelTable.of(y)
 
     def _scores_by_task(self, X, y) -> np.ndarray:
         """(m,) the accuracy of every column; NaN where it has no label."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -122,27 +123,19 @@ def of_fold(estimator, name, values, scoring, X, y, sample_weight, others, train
         return [np.nan] * len(values)
     problem = estimator._problem(tasks)
     parameter, solve_options = parameter_of(problem, name, type(estimator).__name__), estimator._options()
-    known, found = (held_out[0], estimator._read(held_out[1])), FoldScores()
-    by_task = scoring if isinstance(scoring, PerTaskScorer) else None
-    own = scoring is None or by_task is not None  # weights are all that these scores ask for
-    if own and problem.is_convex:
-        for points in certified_points(problem, parameter, values, solve_options):
-            if by_task is not None:
-                found += [by_task(estimator._with(point), *held_out, **options) for point in points]
-            else:
-                found += estimator._scores_of(points, *known, options)
-        return found
-    for solution in problem.path(parameter, values, **solve_options):
-        estimator._finish(solution)
-        if by_task is not None:
-            found.append(by_task(estimator, *held_out, **options))
-        elif scoring is None:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UndefinedMetricWarning)  # a fold without a score is left out
-                found.append(float(estimator.score(*known, **options)))
-        else:
-            with found.listening():
-                found.append(float(scoring(estimator, *held_out, **options)))
+    found, by_task = FoldScores(), isinstance(scoring, PerTaskScorer)
+    points: Iterable
+    if problem.is_convex and (scoring is None or by_task):  # weights are all that these scores ask for
+        points = chain.from_iterable(certified_points(problem, parameter, values, solve_options))
+    else:
+        points = problem.path(parameter, values, **solve_options)
+    for point in points:
+        estimator._finish(point)
+        with found.listening():
+            score = (scoring or type(estimator).score)(estimator, *held_out, **options)
+        found.append(score if by_task else float(score))
+    if scoring is None:
+        found.said.clear()  # a fold without a score is left out
     if len(found) < len(values):  # a path ends after Ctrl-C: there is nothing to choose among
         raise KeyboardInterrupt
     return found
