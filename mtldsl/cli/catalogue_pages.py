@@ -19,21 +19,6 @@ from mtldsl.language.learned_unknowns import KernelWeights
 from mtldsl.language.suggestions import SYNONYMS, nearest
 from mtldsl.language.vocabulary import SIMILARITIES, UNKNOWNS, p_norm, typed_usage
 
-__all__ = [
-    "ABOUT",
-    "HEADINGS",
-    "HELPERS",
-    "WITH_SOLVERS",
-    "SimilarityHelper",
-    "as_plain",
-    "groups_of_helpers",
-    "helper",
-    "markdown",
-    "other_names",
-    "page",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What is typed in a model and is not a function of its weights: similarities of tasks, what is learned and the norm that bounds it, and
 # the weights of a graph of labels.

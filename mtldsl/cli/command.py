@@ -15,29 +15,6 @@ from typing import Any
 from mtldsl.errors import DataError, Interrupted
 from mtldsl.utils.progress import say
 
-__all__ = [
-    "BAD_INPUT",
-    "FAILED",
-    "OK",
-    "OVER",
-    "PAGES",
-    "PICTURES",
-    "TABLES",
-    "Command",
-    "add_file",
-    "add_marks",
-    "add_solve_options",
-    "add_values",
-    "check_ending",
-    "choose",
-    "is_told",
-    "load",
-    "load_with_options",
-    "marks_of",
-    "parameter_of",
-    "values_of",
-]
-
 #: Exit codes.
 OK = 0
 FAILED = 1

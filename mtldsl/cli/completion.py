@@ -9,8 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from mtldsl.cli.command import OK, Command
 from mtldsl.cli.output import print_content
 
-__all__ = ["completion", "script"]
-
 _BASH = """_mtldsl() {
     local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} options="" names="" IFS=$'\\n'
     if [ "$COMP_CWORD" -eq 1 ]; then

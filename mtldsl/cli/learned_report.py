@@ -23,18 +23,6 @@ from mtldsl.display.terminal_layout import (
     time,
 )
 
-__all__ = [
-    "block_check",
-    "calibration",
-    "is_of_stationary_point",
-    "label_graph",
-    "learned_matrices",
-    "several_starts",
-    "similarities",
-    "stationary_point",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Sections about the noise of tasks, and about what came of several starts.
 

@@ -9,8 +9,6 @@ from mtldsl.cli.command import OK, Command
 from mtldsl.cli.output import print_content, print_json
 from mtldsl.errors import DataError
 
-__all__ = ["MODELS", "WORDS"]
-
 
 def _listing(kind: str, about: str, module: str) -> Command:
     """The command that lists a catalogue: a module, imported when it is asked for, that has it as text, Markdown and plain values."""

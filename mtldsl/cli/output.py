@@ -26,21 +26,6 @@ from mtldsl.solution.predictors import sign_tasks
 from mtldsl.solution.solution import Solution
 from mtldsl.utils.files import atomic_file
 
-__all__ = [
-    "SolvedFile",
-    "as_csv",
-    "held_out_predictions",
-    "new_predictions",
-    "predictions_of",
-    "print_content",
-    "print_error",
-    "print_json",
-    "save_picture",
-    "save_text",
-    "show",
-    "write",
-]
-
 
 @dataclass(frozen=True)
 class OutputSettings:

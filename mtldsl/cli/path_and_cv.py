@@ -30,11 +30,6 @@ from mtldsl.errors import DataError, ModelError
 from mtldsl.utils import interrupts
 from mtldsl.utils.files import check_writable, require_apart, require_no_input
 
-__all__ = [
-    "CV",
-    "PATH",
-]
-
 
 def _outputs(parser: ArgumentParser, picture: str) -> None:
     parser.add_argument(

@@ -27,15 +27,6 @@ from mtldsl.solution.predictors import default_measure
 from mtldsl.solution.score import as_measure
 from mtldsl.solution.solution import Solution
 
-__all__ = [
-    "describe_path",
-    "path_page",
-    "path_report",
-    "path_verdict",
-    "validation_page",
-    "validation_report",
-]
-
 _HEAD = ("objective", "gap", "status", "features", "score", "seconds")
 
 

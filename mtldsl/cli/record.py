@@ -33,19 +33,6 @@ from mtldsl.solution.learned import SETTINGS as LEARNED
 from mtldsl.solution.solution import Solution
 from mtldsl.utils.starting import VERSION
 
-__all__ = [
-    "describe_calibration",
-    "describe_explanation",
-    "describe_file",
-    "describe_run",
-    "describe_smoothing",
-    "describe_starts",
-    "describe_validation",
-    "plain",
-    "validation",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What calibrated losses and penalties of the spectrum say of a run, and what came of several starts, as plain values.
 

@@ -29,19 +29,6 @@ from mtldsl.solution.score import as_measure, r_squared, score_of
 from mtldsl.solution.score_intervals import constant_score
 from mtldsl.solution.solution import Solution
 
-__all__ = [
-    "describe_label_graph",
-    "describe_learned",
-    "describe_rows",
-    "describe_scores",
-    "describe_similarities",
-    "describe_theta",
-    "describe_unknown",
-    "rows_elsewhere",
-    "strongest_correlations",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Rows that are not in this process: where they are, and how often they were gone through.
 

@@ -40,17 +40,6 @@ from mtldsl.display.terminal_layout import (
 )
 from mtldsl.solvers.explanation import VERDICTS, kinds_of_models
 
-__all__ = [
-    "check_report",
-    "explain_report",
-    "heading",
-    "run_report",
-    "scores",
-    "to_text",
-    "verdict",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # How well the weights predict, task by task, as a section of the report.
 

@@ -24,16 +24,6 @@ from mtldsl.problems.problem import Problem
 from mtldsl.solvers.multistart import seen_by_solvers
 from mtldsl.solvers.routes import LAST, SOLVERS, get_solver, refusal
 
-__all__ = [
-    "ROUTES",
-    "SETTINGS",
-    "SolveOutcome",
-    "cells",
-    "markdown",
-    "models",
-    "takes",
-]
-
 
 @dataclass(frozen=True)
 class SolverMatrixSettings:

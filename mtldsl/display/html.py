@@ -15,18 +15,6 @@ from typing import Any, NamedTuple
 from mtldsl.display.math import mathml, words_mathml
 from mtldsl.display.sections import NEUTRAL, Formula, Panel, Table, visible
 
-__all__ = [
-    "STYLE",
-    "Figure",
-    "KeyFigure",
-    "Page",
-    "PageSection",
-    "figure",
-    "html_of",
-    "html_page",
-    "inside",
-]
-
 #: Colours follow the page that a panel stands on: text and lines are shades of what is there.
 STYLE = """
 .mtldsl-panel{font:14px/1.45 system-ui,sans-serif;max-width:60rem;border:1px solid rgba(128,128,128,.35);border-radius:8px;padding:.7rem .9rem;margin:.3rem 0}

@@ -13,21 +13,6 @@ from rich.text import Text
 
 from mtldsl.utils.compilation import compiling_too
 
-__all__ = [
-    "BAD",
-    "DIM",
-    "GOOD",
-    "PLAIN",
-    "FittingTable",
-    "agreement",
-    "ends",
-    "pairs",
-    "plain_table",
-    "section",
-    "small",
-    "time",
-]
-
 GOOD = "bold green"
 BAD = "bold red"
 DIM = "dim"

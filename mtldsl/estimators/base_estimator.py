@@ -30,17 +30,6 @@ from mtldsl.solvers.routes import get_solver
 from mtldsl.solvers.run import checked_jobs, checked_limits
 from mtldsl.utils.validation import MAX_MAGNITUDE, as_flag, quoted
 
-__all__ = [
-    "ModelParameters",
-    "MultiTaskEstimator",
-    "OneTaskWarning",
-    "check_one_class",
-    "warn_of_no_label",
-    "warn_of_one_class",
-    "warn_of_one_task",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # A model as a hyperparameter, and its own parameters as further ones.
 

@@ -23,17 +23,6 @@ from mtldsl.estimators.sample_weights import of_labels
 from mtldsl.solution.thresholds import best_threshold
 from mtldsl.utils.validation import as_whole, generator, quoted
 
-__all__ = [
-    "CALIBRATIONS",
-    "HeldOutRows",
-    "calibrators",
-    "log_odds",
-    "metric_of",
-    "out_of_fold",
-    "thresholds",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Scores of rows that a classifier was not fitted on, and the thresholds that are best for a metric on them.
 

@@ -39,15 +39,6 @@ from mtldsl.estimators.targets import ClassTargets, labels_of, name_of_vector
 from mtldsl.solution.predictors import probabilities
 from mtldsl.solution.solution import Solution
 
-__all__ = [
-    "KernelMultiTaskClassifier",
-    "LabelGraphClassifier",
-    "MultiTaskClassifier",
-    "compares_classes",
-    "models_probabilities",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What the words of a classifier's model say of it: whether it has `predict_proba`, and whether its loss is of all classes of a row.
 

@@ -42,14 +42,6 @@ from mtldsl.utils.arrays import as_array
 from mtldsl.utils.progress import progress_bar
 from mtldsl.utils.validation import as_whole, generator, quoted
 
-__all__ = [
-    "CrossValidated",
-    "PerTaskScorer",
-    "of_fold",
-    "parameter_of",
-    "with_parameters",
-]
-
 # --------------------------------------------------------------------------------------------------------------
 # Every task scored by itself, in the order of all of them: a fold may have lost some, or met them in another order.
 

@@ -12,13 +12,6 @@ from mtldsl.estimators.grouped import GroupedMultiTaskClassifier, GroupedMultiTa
 from mtldsl.estimators.regressor import MultiTaskRegressor
 from mtldsl.estimators.targets import labels_of, numbers_of_targets, vector_of
 
-__all__ = [
-    "GroupedMultiTaskClassifierCV",
-    "GroupedMultiTaskRegressorCV",
-    "MultiTaskClassifierCV",
-    "MultiTaskRegressorCV",
-]
-
 
 @with_parameters
 class MultiTaskRegressorCV(CrossValidated, MultiTaskRegressor):

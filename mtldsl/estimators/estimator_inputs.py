@@ -12,17 +12,6 @@ from mtldsl.errors import DataError, ModelError, MTLError
 from mtldsl.utils.arrays import refuse_duplicate_columns
 from mtldsl.utils.validation import quoted
 
-__all__ = [
-    "InputError",
-    "checked_inputs",
-    "hold_columns",
-    "ids_of",
-    "matrix_of",
-    "objects_of",
-    "refuse_unpaired",
-    "wrong_option",
-]
-
 
 @dataclass(frozen=True)
 class InputSettings:

@@ -37,14 +37,6 @@ from mtldsl.solution.solution import Solution
 from mtldsl.utils.arrays import as_frame
 from mtldsl.utils.validation import quoted
 
-__all__ = [
-    "GroupedMultiTaskClassifier",
-    "GroupedMultiTaskRegressor",
-    "RowsOfTasks",
-    "distinct",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Which row of one long table is of which task, and whose weights answer it: what the grouped estimators share.
 

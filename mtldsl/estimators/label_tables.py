@@ -20,23 +20,6 @@ from mtldsl.estimators.targets import (
 )
 from mtldsl.utils.arrays import as_frame
 
-__all__ = [
-    "agreement",
-    "complete_classes",
-    "hold_classes",
-    "hold_targets",
-    "keep_targets",
-    "learned_attribute",
-    "number_distinct_rows",
-    "place_scores",
-    "share_right",
-    "signs_of",
-    "to_spread",
-    "undefined_score",
-    "unique_rows",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Rows that are the same, with the same labels, as one row with the sum of their weights; in an order that is their own.
 #

@@ -21,26 +21,6 @@ from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, MissingExtraError, ModelError, SolverError
 from mtldsl.utils.validation import as_flag
 
-__all__ = [
-    "ACTIVATIONS",
-    "Layers",
-    "NetworkOptions",
-    "SeparateBatch",
-    "SharedBatch",
-    "TrainedLayers",
-    "TrainingStatistics",
-    "as_samples",
-    "checked_structure",
-    "dense_alike",
-    "dense_inputs",
-    "dense_tasks",
-    "import_torch",
-    "kept_quadratic",
-    "torch_threads",
-    "train",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What networks take: tasks and inputs that are dense, and no features of kernels.
 

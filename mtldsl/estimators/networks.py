@@ -25,13 +25,6 @@ from mtldsl.estimators.network_training import (
 from mtldsl.solution.learned import correlation_of
 from mtldsl.solution.score import r_squared
 
-__all__ = [
-    "MultiTaskNetwork",
-    "NetworkPredictor",
-    "SingleTaskNetworks",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The face that trained networks share: predictions in the units of the labels, and scores.
 

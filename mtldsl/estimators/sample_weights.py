@@ -10,8 +10,6 @@ from mtldsl.data.input_checks import weights_of
 from mtldsl.errors import DataError
 from mtldsl.utils.validation import as_float, plain, quoted
 
-__all__ = ["class_weights", "of_labels", "of_rows"]
-
 
 def of_labels(sample_weight, shape: tuple[int, int]) -> np.ndarray | None:
     """(n, m) weights >= 0 from sample_weight (n,) or (n, m); None where there are none.

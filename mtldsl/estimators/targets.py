@@ -19,22 +19,6 @@ from mtldsl.errors import DataError
 from mtldsl.utils.arrays import as_array, as_frame, refuse_duplicate_columns, require_sound
 from mtldsl.utils.validation import INSTEAD, is_missing, quoted
 
-__all__ = [
-    "ClassTargets",
-    "RegressionTargets",
-    "binary_columns",
-    "columns_of",
-    "is_vector",
-    "labels_of",
-    "missing_mask",
-    "name_of_vector",
-    "numbers_of_targets",
-    "require_y",
-    "sorted_classes",
-    "vector_of",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # y in whatever it comes, numpy, pandas, polars, sparse or lists, as the columns of one array, and where they are missing.
 

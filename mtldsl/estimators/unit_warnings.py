@@ -13,8 +13,6 @@ from mtldsl.data.derived import label_table
 from mtldsl.data.tasks import Tasks
 from mtldsl.problems.problem import Problem
 
-__all__ = ["UnlikeUnitsWarning", "warn_of_units"]
-
 
 @dataclass(frozen=True)
 class UnlikeUnitSettings:

@@ -8,17 +8,6 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
-__all__ = [
-    "Lazy",
-    "LazyField",
-    "Store",
-    "cached_on_path",
-    "cached_property",
-    "path_cache",
-    "setting",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # A property that is computed once: `functools.cached_property` without the lock that it has up to Python 3.11, which costs a small solve a few percent.
 

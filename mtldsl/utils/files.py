@@ -23,33 +23,6 @@ from mtldsl.utils.caching import setting
 from mtldsl.utils.memory import available_memory
 from mtldsl.utils.validation import as_path
 
-__all__ = [
-    "InputPaths",
-    "Role",
-    "atomic_file",
-    "check_writable",
-    "checked_csr",
-    "inputs_kept",
-    "named",
-    "new_file",
-    "note_folder",
-    "note_input",
-    "note_output",
-    "noting_inputs",
-    "npz_path",
-    "read_archive",
-    "read_array",
-    "reading",
-    "regular_file",
-    "remove_leftovers",
-    "require_apart",
-    "require_no_input",
-    "require_shapes",
-    "sole_use",
-    "writing",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Inputs of a command or a process: the files and folders that were read, and the promise that no output replaces one of them.
 #

@@ -19,28 +19,6 @@ import numpy as np
 
 from mtldsl.utils.caching import setting
 
-__all__ = [
-    "SETTINGS",
-    "TimeIsUp",
-    "allow_interrupts",
-    "can_set_alarm",
-    "eigh",
-    "eigvalsh",
-    "exit_code",
-    "factor_of",
-    "handle_signals",
-    "hold_signals",
-    "interruptible",
-    "is_signal_pending",
-    "leave_if_late",
-    "lstsq",
-    "remaining_seconds",
-    "svd",
-    "time_limit",
-    "was_insisted",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Ctrl-C, SIGTERM and time limits while something is computed: the first signal ends it in order, a second one soon after everything.
 #

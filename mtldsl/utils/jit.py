@@ -12,7 +12,6 @@ from mtldsl.utils import compilation
 with compilation.busy():  # half a second
     import numba
 
-__all__ = ["TESTED_VERSIONS", "compiled", "is_tested"]
 
 log = logging.getLogger("mtldsl")
 

@@ -16,16 +16,6 @@ from typing import Any
 
 from mtldsl.errors import MTLError, SolverError
 
-__all__ = [
-    "as_dense",
-    "available_memory",
-    "gib",
-    "keep_freed_memory",
-    "memory_errors",
-    "require_memory",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Memory that is given back to the system only to be asked for again a moment later.
 

@@ -22,9 +22,6 @@ from numba.core.targetconfig import ConfigStack
 
 from mtldsl.utils import compilation
 
-__all__ = ["compiled"]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Functions compiled by numba, kept on the disk between processes where the disk allows it, and only where what is there can be vouched for.
 #

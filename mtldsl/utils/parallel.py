@@ -20,21 +20,6 @@ import numpy as np
 from mtldsl.utils.caching import setting
 from mtldsl.utils.interrupts import leave_if_late
 
-__all__ = [
-    "asked_jobs",
-    "blocks_of",
-    "configured_threads",
-    "in_blocks",
-    "in_jobs",
-    "inner_product",
-    "jobs",
-    "on_one_blas_thread",
-    "one_blas_thread",
-    "product",
-    "slabs",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Tasks that share nothing, several at a time: in so many threads as `solve(n_jobs=...)` says, one after another without it.
 #

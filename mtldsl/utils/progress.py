@@ -16,25 +16,6 @@ from mtldsl.errors import ModelError
 from mtldsl.utils.caching import setting
 from mtldsl.utils.validation import quoted
 
-__all__ = [
-    "Defaults",
-    "Listener",
-    "PassListener",
-    "as_cross_check",
-    "clock",
-    "default_cross_check",
-    "defaults",
-    "expect",
-    "line_of",
-    "listen_to_passes",
-    "of_callback",
-    "progress_bar",
-    "propagate_callback_errors",
-    "say",
-    "time_pass",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What is done unasked, for the whole process: `mtl.defaults(...)`.
 

@@ -13,17 +13,6 @@ import numpy as np
 from mtldsl.data.readers.csv import SETTINGS as CSV
 from mtldsl.data.readers.table import ANSWERS, MISSING, is_number, number, with_point
 
-__all__ = [
-    "SETTINGS",
-    "ColumnRole",
-    "GuessedRoles",
-    "decimal_of",
-    "guess_of",
-    "inspect_column",
-    "shorten_list",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What is seen of a column of a table before anything is known of it: numbers, categories, text, what may be an id or a label.
 

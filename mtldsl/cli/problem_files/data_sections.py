@@ -40,22 +40,6 @@ from mtldsl.utils import files
 from mtldsl.utils.files import read_archive, read_array, regular_file
 from mtldsl.utils.files import reading as reading_file
 
-__all__ = [
-    "ARRAYS",
-    "DATA",
-    "GROUPS",
-    "RULES",
-    "SPLIT",
-    "check_engine",
-    "check_scheduler",
-    "groups_of",
-    "numbers_of_rows",
-    "read_folder",
-    "start",
-    "stored_array",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The [arrays] table of a problem file: matrices with a name, inline or from files of their own.
 

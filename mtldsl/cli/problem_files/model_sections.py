@@ -19,19 +19,6 @@ from mtldsl.language.weights import Weights
 from mtldsl.problems.named_models import find
 from mtldsl.problems.problem import Problem, minimize
 
-__all__ = [
-    "EDGES",
-    "LEARNED",
-    "NODES",
-    "PARAMETERS",
-    "PLUGINS",
-    "TOP",
-    "WEIGHTS",
-    "WeightsKind",
-    "stated_problem",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What a kind of weights is in the [weights] table of a problem file.
 

@@ -125,12 +125,6 @@ from mtldsl.utils.files import inputs_kept, regular_file
 if TYPE_CHECKING:
     from mtldsl.problems.cross_validation_result import CrossValidation
 
-__all__ = [
-    "SECTIONS",
-    "ProblemFile",
-    "load_problem",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # The sections of a problem file, one line each, in the order in which they are checked, and then read.

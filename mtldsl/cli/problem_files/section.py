@@ -15,30 +15,6 @@ from mtldsl.language.vocabulary import CALLABLE
 from mtldsl.problems.named_model import NamedModel
 from mtldsl.utils.files import InputPaths
 
-__all__ = [
-    "ANYTHING",
-    "FINITE",
-    "PATH",
-    "SECONDS",
-    "SEED",
-    "SWITCH",
-    "TABLE",
-    "TEXT",
-    "TOLERANCE",
-    "ExpressionNames",
-    "FileContent",
-    "FileTable",
-    "ProblemFileReader",
-    "Rule",
-    "Rules",
-    "belongs",
-    "number",
-    "one_of",
-    "whole",
-    "wrong",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What may stand under a key of a problem file, and what is said where something else stands there.
 

@@ -38,21 +38,6 @@ from mtldsl.solution.score import as_measure
 from mtldsl.solvers.routes import SOLVERS, get_solver, is_solver
 from mtldsl.utils.files import npz_path, regular_file, require_apart
 
-__all__ = [
-    "CHECK",
-    "OUTPUT",
-    "SOLVE",
-    "THRESHOLDS",
-    "VALIDATION",
-    "check_loss",
-    "check_measure",
-    "checked_option",
-    "metric_of",
-    "require_outputs_apart",
-    "written_file_options",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The [check] table of a problem file: how the solution is cross-checked against cvxpy.
 

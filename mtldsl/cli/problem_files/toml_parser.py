@@ -11,14 +11,6 @@ from dataclasses import dataclass, field
 from mtldsl.errors import DataError, MTLError, Place
 from mtldsl.language.source_text import Source
 
-__all__ = [
-    "SETTINGS",
-    "TomlFile",
-    "check_limits",
-    "check_whole_numbers",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # How large a TOML file of a stranger may be, asked before tomllib reads it: it goes down into itself with every bracket, spends
 # the cube of the number of a key's parts, and makes whole numbers of any length.

@@ -15,28 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.colorbar import Colorbar
     from matplotlib.transforms import BboxBase
 
-__all__ = [
-    "COLOURS",
-    "FAINT_COLOUR",
-    "GREY",
-    "SETTINGS",
-    "TEXT_COLOUR",
-    "axes_for",
-    "bar_below",
-    "bar_beside",
-    "box_of",
-    "cycle",
-    "inches_of",
-    "ordinal",
-    "plain",
-    "pyplot",
-    "read_logs",
-    "short",
-    "trim",
-    "write_names",
-    "write_numbers",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # matplotlib, where it is installed: pictures need an extra.

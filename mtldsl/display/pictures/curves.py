@@ -24,12 +24,6 @@ from mtldsl.utils.validation import quoted
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "plot_cross_validation",
-    "plot_path",
-    "trace_plot",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # A picture of cross-validation: how well every value of a parameter predicts rows that were not learned on.

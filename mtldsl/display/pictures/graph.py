@@ -26,17 +26,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "draw_graph",
-    "graph_of",
-    "graph_plot",
-    "graph_strip",
-    "label_order",
-    "places_of",
-    "positions_in",
-    "strengths_of",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # Where the labels of a graph stand in a picture.

@@ -27,13 +27,6 @@ from mtldsl.utils.validation import as_whole, quoted
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "checked_correlation",
-    "clustered_order",
-    "heatmap",
-    "plot_weights",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # The order of rows and columns in which a correlation matrix shows its groups.

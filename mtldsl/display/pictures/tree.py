@@ -24,12 +24,6 @@ from mtldsl.errors import DataError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "TreeNode",
-    "nodes_of",
-    "tree_plot",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # The tree that groups of tasks form, where of any two groups one holds the other or they have no task in common.

@@ -15,22 +15,6 @@ from mtldsl.estimators.label_tables import hold_classes, hold_targets, keep_targ
 from mtldsl.estimators.targets import binary_columns, require_y
 from mtldsl.utils.validation import as_float, quoted
 
-__all__ = [
-    "Baseline",
-    "ClassifierBaseline",
-    "ConstantClassifier",
-    "choice",
-    "copy_classifier",
-    "fit_classifier",
-    "fraction",
-    "margin",
-    "positive",
-    "probability",
-    "whole",
-    "with_columns",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What the baselines share: how labels are read and answered, and what a subclass has to say.
 

@@ -19,16 +19,6 @@ from mtldsl.estimators.baselines.base_baseline import (
     with_columns,
 )
 
-__all__ = [
-    "LEAD",
-    "PLEM",
-    "FamilyScores",
-    "best_graph",
-    "climbed_graph",
-    "in_order",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The best directed acyclic graph over a few discrete variables, by a score that is a sum over the variables.
 

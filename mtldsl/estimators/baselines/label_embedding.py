@@ -21,16 +21,6 @@ from mtldsl.estimators.baselines.base_baseline import (
     whole,
 )
 
-__all__ = [
-    "MLCSSP",
-    "MMOC",
-    "PLST",
-    "OutputCodes",
-    "learned_codes",
-    "nearest",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # MLCSSP: a few of the labels are learned, and all are read off them linearly.
 
