@@ -125,7 +125,7 @@ class ExpressionNames(dict):
 
 @dataclass(kw_only=True)
 class FileContent:
-    """What the tables of a problem file say. `solve` are keyword arguments of Problem.solve, `check` of Problem.cross_check (None: no check)."""
+    """Content of the tables of a problem file. `solve` are keyword arguments of Problem.solve, `check` of Problem.cross_check (None: no check)."""
 
     tasks_train: Any = None  # Tasks, once [data] is read
     tasks_test: Tasks | None = None
