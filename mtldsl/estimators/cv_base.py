@@ -172,14 +172,15 @@ def _constructor(plain: type) -> Callable[..., None]:
         name: inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value)
         for name, value in _ARGUMENTS.items()
     }
-    signature = inspect.Signature([*(known | choice).values(), others])
+    known |= choice
+    defaults = {name: each.default for name, each in known.items() if name not in ("self", "model")}
 
     def __init__(self, model=None, **arguments):
-        given = signature.bind(self, model, **arguments)
-        given.apply_defaults()
-        self._set(given.arguments)
+        own = {name: arguments.pop(name, default) for name, default in defaults.items()}
+        self._set({"model": model, **own, "parameters": arguments})
 
-    setattr(__init__, "__signature__", signature)  # noqa: B010  functions have no such attribute for a type checker
+    # functions have no such attribute for a type checker
+    setattr(__init__, "__signature__", inspect.Signature([*known.values(), others]))  # noqa: B010
     return __init__
 
 
