@@ -17,14 +17,6 @@ from mtldsl.extending.registration import kind_of_class
 from mtldsl.language.vocabulary import WORDS, usage
 from mtldsl.solvers.routes import candidates
 
-__all__ = [
-    "KINDS",
-    "CatalogueEntry",
-    "catalogue",
-    "entry",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The catalogue of the language: everything in it is read from the registry, the words' signatures, and the solvers' answers.
 

@@ -12,26 +12,12 @@ from rich.text import Text
 
 from mtldsl.cli.catalogue import KINDS, CatalogueEntry, catalogue, entry
 from mtldsl.cli.record import plain
+from mtldsl.display.terminal_layout import pairs
 from mtldsl.errors import ModelError
 from mtldsl.language.label_graph import EdgeWeights, NodeWeights
 from mtldsl.language.learned_unknowns import KernelWeights
 from mtldsl.language.suggestions import SYNONYMS, nearest
 from mtldsl.language.vocabulary import SIMILARITIES, UNKNOWNS, p_norm, typed_usage
-
-__all__ = [
-    "ABOUT",
-    "HEADINGS",
-    "HELPERS",
-    "WITH_SOLVERS",
-    "SimilarityHelper",
-    "as_plain",
-    "groups_of_helpers",
-    "helper",
-    "markdown",
-    "other_names",
-    "page",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # What is typed in a model and is not a function of its weights: similarities of tasks, what is learned and the norm that bounds it, and
@@ -177,21 +163,21 @@ def page(name: str | None) -> RenderableType:
 
 
 def _all(entries: list[CatalogueEntry]) -> Group:
+    groups = [
+        (HEADINGS[kind], ABOUT[kind], [(_short(item), item.formula) for item in entries if item.kind == kind])
+        for kind in KINDS
+    ]
+    groups += [
+        (heading, about, [(item.short, item.summary) for item in items])
+        for heading, about, items in groups_of_helpers()
+    ]
     parts = []
-    for kind in KINDS:
+    for heading, about, rows in groups:
         table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), show_header=False)
         table.add_column(style="bold", overflow="fold")
         table.add_column(overflow="fold")
-        for item in entries:
-            if item.kind == kind:
-                table.add_row(Text(_short(item)), Text(item.formula))
-        parts += [Text(HEADINGS[kind], "bold underline"), Text(ABOUT[kind], "dim"), table, Text()]
-    for heading, about, items in groups_of_helpers():
-        table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), show_header=False)
-        table.add_column(style="bold", overflow="fold")
-        table.add_column(overflow="fold")
-        for item in items:
-            table.add_row(Text(item.short), Text(item.summary))
+        for row in rows:
+            table.add_row(*map(Text, row))
         parts += [Text(heading, "bold underline"), Text(about, "dim"), table, Text()]
     return Group(*parts, Text("mtldsl words NAME shows everything about one of them.", "dim"))
 
@@ -201,12 +187,8 @@ def _short(item: CatalogueEntry) -> str:
 
 
 def _one(item: CatalogueEntry) -> Group:
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for label, value in _facts(item).items():
-        grid.add_row(Text(label), Text(value))
-    return Group(Text(item.name, "bold"), grid, Text(), *map(Text, _paragraphs(item.documentation)))
+    facts = pairs(_facts(item).items())
+    return Group(Text(item.name, "bold"), facts, Text(), *map(Text, _paragraphs(item.documentation)))
 
 
 def _one_helper(item: SimilarityHelper) -> Group:
@@ -248,15 +230,9 @@ def _trait(name: str, value) -> str:
     if isinstance(value, bool | str) and (name, value) in _SPELLED:
         return _SPELLED[name, value]
     spelled = name.replace("_", " ")
-    if value is True:
-        return spelled
-    return (
-        f"not {spelled}"
-        if value is False
-        else f"{spelled}: {value:g}"
-        if isinstance(value, float)
-        else f"{spelled}: {value}"
-    )
+    if isinstance(value, bool):
+        return spelled if value else f"not {spelled}"
+    return f"{spelled}: {value:g}" if isinstance(value, float) else f"{spelled}: {value}"
 
 
 # ------------------------------------------------------------------------------------------------ markdown
@@ -321,24 +297,11 @@ def _solvers(item: CatalogueEntry) -> str:
 
 
 def _row(item: CatalogueEntry, n_columns: int) -> str:
-    cells = [
-        f"`{_short(item)}`",
-        f"${_math(item.latex)}$",
-        _first(item.summary),
-        _solvers(item),
-    ]
+    latex = item.latex.replace(r"\|", r"\Vert ").replace("|", r"\vert ")
+    cells = [f"`{_short(item)}`", f"${latex}$", _first(item.summary), _solvers(item)]
     return f"| {' | '.join(cells[:n_columns])} |"
 
 
 def _first(summary: str) -> str:
-    """The first clause, without a formula behind it."""
-    return _cell(re.split(r"(?<=[.;:])\s", summary)[0].rstrip(".;:"))
-
-
-def _cell(text: str) -> str:
-    """Bars would end the cell of a table."""
-    return text.replace("|", "\\|")
-
-
-def _math(latex: str) -> str:
-    return latex.replace(r"\|", r"\Vert ").replace("|", r"\vert ")
+    """The first clause, without a formula behind it; a bar would end the cell of a table."""
+    return re.split(r"(?<=[.;:])\s", summary)[0].rstrip(".;:").replace("|", "\\|")

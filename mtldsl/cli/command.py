@@ -15,30 +15,6 @@ from typing import Any
 from mtldsl.errors import DataError, Interrupted
 from mtldsl.utils.progress import say
 
-__all__ = [
-    "BAD_INPUT",
-    "FAILED",
-    "OK",
-    "OVER",
-    "PAGES",
-    "PICTURES",
-    "TABLES",
-    "Command",
-    "add_file",
-    "add_marks",
-    "add_progress",
-    "add_solve_options",
-    "add_values",
-    "check_ending",
-    "choose",
-    "is_told",
-    "load",
-    "load_with_options",
-    "marks_of",
-    "parameter_of",
-    "values_of",
-]
-
 #: Exit codes.
 OK = 0
 FAILED = 1
@@ -165,10 +141,6 @@ def add_solve_options(parser: ArgumentParser, starts: bool = True) -> None:
     style = parser.add_mutually_exclusive_group()
     style.add_argument("--json", action="store_true", help="print JSON and nothing else")
     style.add_argument("--quiet", action="store_true", help="print one line")
-    add_progress(parser)
-
-
-def add_progress(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--progress",
         action="store_true",
@@ -268,7 +240,6 @@ def load_with_options(options):
 
 
 def _set(file, options) -> None:
-    """Return what the command line says in place of the file's [solve]."""
     flags = [(key, getattr(options, key, None)) for key in ("solver", "tol", "starts")]
     given = [(key, value, f"--{key} {value}") for key, value in flags if value is not None]
     given += [_setting(text) for text in options.set]

@@ -20,8 +20,6 @@ from mtldsl.utils import interrupts
 from mtldsl.utils.files import noting_inputs
 from mtldsl.utils.starting import VERSION, leave_by_default
 
-__all__ = ["main"]
-
 _COMMANDS = (NEW, SOLVE, CHECK, EXPLAIN, PATH, CV, PREDICT, REPORT, VERIFY, WORDS, MODELS)
 COMMANDS = (*_COMMANDS, completion(_COMMANDS))
 

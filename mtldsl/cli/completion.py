@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from argparse import Action, ArgumentParser
+from argparse import ArgumentParser
 from collections.abc import Iterable, Mapping, Sequence
 
 from mtldsl.cli.command import OK, Command
 from mtldsl.cli.output import print_content
-
-__all__ = ["completion", "script"]
 
 _BASH = """_mtldsl() {
     local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} options="" names="" IFS=$'\\n'
@@ -66,21 +64,19 @@ def script(
 ) -> str:
     """The script of a shell. commands: {name: what it does}; options: {command: its options}; names: {command: what it may be asked about},
     files elsewhere; choices: {option: what may follow it}."""
-    listed = _lines if shell == "bash" else _quoted
-    around = "%s" if shell == "bash" else "(%s)"
-    cases = "\n".join(
-        f"        {command}) options={around % listed(words)}; names={around % listed(names.get(command, ()))} ;;"
-        for command, words in options.items()
-    )
-    offered = 'COMPREPLY=($(compgen -W %s -- "$current"))' if shell == "bash" else "compadd -- %s"
-    after = "\n".join(
-        f"        {option}) {offered % listed(words)}; return ;;" for option, words in choices.items()
-    )
     if shell == "bash":
-        first = _lines([*commands, "--help", "--version"])
+        template, first = _BASH, _lines([*commands, "--help", "--version"])
+        listed, offered = _lines, 'COMPREPLY=($(compgen -W %s -- "$current"))'
     else:
-        first = _quoted(f"{name}:{about}" for name, about in commands.items())
-    return (_BASH if shell == "bash" else _ZSH) % {"commands": first, "cases": cases, "choices": after}
+        template, first = _ZSH, _quoted(f"{name}:{about}" for name, about in commands.items())
+        listed, offered = (lambda words: f"({_quoted(words)})"), "compadd -- %s"
+    cases = [
+        f"        {command}) options={listed(words)}; names={listed(names.get(command, ()))} ;;"
+        for command, words in options.items()
+    ]
+    words_of = _lines if shell == "bash" else _quoted
+    after = [f"        {option}) {offered % words_of(words)}; return ;;" for option, words in choices.items()]
+    return template % {"commands": first, "cases": "\n".join(cases), "choices": "\n".join(after)}
 
 
 def _lines(words: Iterable[str]) -> str:
@@ -104,9 +100,16 @@ def completion(commands: Sequence[Command]) -> Command:
         from mtldsl.problems.named_models import models
 
         about = {command.name: command.about for command in commands}
-        known = {command.name: _options(command) for command in commands} | {"completion": ["--help"]}
+        known, choices = {"completion": ["--help"]}, {}
+        for command in commands:
+            parser = ArgumentParser()
+            command.arguments(parser)
+            texts = {text: action for action in parser._actions for text in action.option_strings}
+            known[command.name] = sorted(text for text in texts if text.startswith("--"))
+            choices |= {
+                text: list(map(str, one.choices)) for text, one in texts.items() if one.choices is not None
+            }
         names = {"words": list(WORDS), "models": list(models()), "completion": ["bash", "zsh"]}
-        choices = {text: words for command in commands for text, words in _choices(command)}
         print_content(script(options.shell, about, known, names, choices), one_line=True)
         return OK
 
@@ -114,25 +117,3 @@ def completion(commands: Sequence[Command]) -> Command:
         "completion", "print a script that completes commands, options and words in a shell", _arguments, run,
         epilog='bash: eval "$(mtldsl completion bash)" in ~/.bashrc; zsh: eval "$(mtldsl completion zsh)" in ~/.zshrc',
     )  # fmt: skip
-
-
-def _actions(command: Command) -> list[Action]:
-    parser = ArgumentParser()
-    command.arguments(parser)
-    return parser._actions
-
-
-def _options(command: Command) -> list[str]:
-    return sorted(
-        text for action in _actions(command) for text in action.option_strings if text.startswith("--")
-    )
-
-
-def _choices(command: Command) -> list[tuple[str, list[str]]]:
-    """(option, what may follow it) of those that take one of a few words."""
-    return [
-        (text, list(map(str, action.choices)))
-        for action in _actions(command)
-        if action.choices is not None
-        for text in action.option_strings
-    ]

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from statistics import median
 
-from rich.console import Group, RenderableType
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
 from mtldsl.display.math import to_unicode
-from mtldsl.display.terminal_layout import BAD, DIM, pairs, section, small, time
-
-__all__ = [
-    "block_check",
-    "calibration",
-    "is_of_stationary_point",
-    "label_graph",
-    "learned_matrices",
-    "several_starts",
-    "similarities",
-    "stationary_point",
-]
-
+from mtldsl.display.terminal_layout import (
+    BAD,
+    DIM,
+    agreement,
+    ends,
+    pairs,
+    plain_table,
+    section,
+    small,
+    time,
+)
 
 # --------------------------------------------------------------------------------------------------------------
 # Sections about the noise of tasks, and about what came of several starts.
@@ -30,18 +29,12 @@ __all__ = [
 
 @dataclass(frozen=True)
 class LearnedReportSettings:
-    """Sizes of tables of what is learned.
+    """Sizes of tables of what is learned."""
 
-    shown_rows     : tasks, or starts; more are shown by their ends alone
-    end_rows       : rows at each end
-    shown_weights  : weights; more are summed up
-    bar_characters : bar of the largest
-    """
-
-    shown_rows: int = 12
-    end_rows: int = 4
-    shown_weights: int = 16
-    bar_characters: int = 24
+    shown_rows: int = 12  # tasks, or starts; more are shown by their ends alone
+    end_rows: int = 4  # rows at each end
+    shown_weights: int = 16  # weights; more are summed up
+    bar_characters: int = 24  # bar of the largest
 
 
 SETTINGS = LearnedReportSettings()
@@ -50,9 +43,9 @@ SETTINGS = LearnedReportSettings()
 def calibration(found: dict) -> Group:
     """The tasks with the most noise and those with the least, and what their residuals weigh."""
     rows = sorted(found["tasks"], key=lambda row: -row["noise_level"])
-    typical = _median([row["weight"] for row in rows if not row["exact"]])
-    table = _table("task", "noise level", "weight", "of the median")
-    for row in _ends(rows):
+    typical = median([row["weight"] for row in rows if not row["exact"]] or [0.0])
+    table = plain_table("task", "noise level", "weight", "of the median")
+    for row in ends(rows, SETTINGS.shown_rows, SETTINGS.end_rows):
         if row is None:
             table.add_row("...")
         elif row["exact"]:
@@ -61,30 +54,26 @@ def calibration(found: dict) -> Group:
             share = f"{row['weight'] / typical:.2f} ×" if typical > 0 else ""
             table.add_row(Text(row["task"]), f"{row['noise_level']:.4g}", f"{row['weight']:.4g}", share)
     lead = f"{found['loss']}: the more noise a task has, the less do its squared residuals weigh"
-    notes = [
-        Text("noise level: the root mean square of the task's residuals, in the units of its labels", DIM)
-    ]
+    notes = ["noise level: the root mean square of the task's residuals, in the units of its labels"]
     if len(rows) > SETTINGS.shown_rows:
-        notes.append(
-            Text(
-                f"the {SETTINGS.end_rows} tasks with the most noise and the {SETTINGS.end_rows} with the least, of {len(rows):,}",
-                DIM,
-            )
-        )
+        few = SETTINGS.end_rows
+        notes.append(f"the {few} tasks with the most noise and the {few} with the least, of {len(rows):,}")
     if any(row["exact"] for row in rows):
-        notes.append(Text("fitted exactly: the loss has a kink there, and no weight that says anything", DIM))
-    return section("Calibration", Text(lead), table, *notes)
+        notes.append("fitted exactly: the loss has a kink there, and no weight that says anything")
+    return section("Calibration", Text(lead), table, notes=notes)
 
 
 def several_starts(found: dict) -> Group:
     """Return what came of every start, the best first where there are many."""
-    rows, many = found["rows"], len(found["rows"]) > SETTINGS.shown_rows
-    if many:
+    rows, notes = found["rows"], []
+    if len(rows) > SETTINGS.shown_rows:
         rows = sorted(
             rows, key=lambda row: (row["status"] not in ("stationary", "optimal"), row["objective"])
         )
-    table = _table("start", "objective", "residual", "iterations", "seconds", "status")
-    for row in _ends(rows):
+        few = SETTINGS.end_rows
+        notes.append(Text(f"the {few} best and the {few} worst of {len(rows):,} starts", DIM))
+    table = plain_table("start", "objective", "residual", "iterations", "seconds", words="status")
+    for row in ends(rows, SETTINGS.shown_rows, SETTINGS.end_rows):
         if row is None:
             table.add_row("...")
             continue
@@ -99,11 +88,6 @@ def several_starts(found: dict) -> Group:
             row["status"].replace("_", " ") + (", kept" if row["best"] else ""),
             style="green" if row["best"] and certified else None if certified else BAD,
         )
-    notes = (
-        [Text(f"the {SETTINGS.end_rows} best and the {SETTINGS.end_rows} worst of {len(rows):,} starts", DIM)]
-        if many
-        else []
-    )
     return section("Starts", table, *notes, _apart(found))
 
 
@@ -117,30 +101,6 @@ def _apart(found: dict) -> Text:
         f"{count}, with {found['different']} different objectives; the highest lies {small(found['spread'])} of its size "
         "above the lowest."
     )
-
-
-def _table(first: str, *others: str) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style=DIM)
-    table.add_column(first, overflow="fold")
-    for name in others:
-        table.add_column(name, justify="left" if name == "status" else "right", no_wrap=True)
-    return table
-
-
-def _ends(rows: list) -> list:
-    return (
-        rows
-        if len(rows) <= SETTINGS.shown_rows
-        else [*rows[: SETTINGS.end_rows], None, *rows[-SETTINGS.end_rows :]]
-    )
-
-
-def _median(values: list[float]) -> float:
-    if not values:
-        return math.nan
-    middle = sorted(values)
-    half = len(middle) // 2
-    return middle[half] if len(middle) % 2 else 0.5 * (middle[half - 1] + middle[half])
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -168,48 +128,36 @@ def label_graph(found: dict) -> Group:
         exact, n = found["certified"]["exact"], found["certified"]["rows"]
         share = f"{exact:,} of {n:,} maxima over labellings in the certificate are exact"
         rows.append(("certified", share + ("" if exact == n else "; the others are proven upper bounds")))
-    parts: list[RenderableType] = [pairs(rows)]
-    if found["listed"]:
-        parts += [Text(), _edges(found["listed"])]
-    if found["edges"] > len(found["listed"]):
-        parts.append(Text(f"and {found['edges'] - len(found['listed']):,} weaker ones", DIM))
-    if any(edge["usage"] is not None for edge in found["listed"]):
-        parts.append(
-            Text("decides: training rows with another best labelling where the edge is left out", DIM)
+    listed, notes = found["listed"], []
+    if found["edges"] > len(listed):
+        notes.append(f"and {found['edges'] - len(listed):,} weaker ones")
+    if any(edge["usage"] is not None for edge in listed):
+        notes.append("decides: training rows with another best labelling where the edge is left out")
+    if any("attraction" in edge for edge in listed):
+        notes.append(
+            "attracts: training rows in which it favours equal labels; it favours unequal ones in the others"
         )
-    if any("attraction" in edge for edge in found["listed"]):
-        parts.append(
-            Text(
-                "attracts: training rows in which it favours equal labels; it favours unequal ones in the others",
-                DIM,
-            )
-        )
-    return section("Label graph", *parts)
+    return section("Label graph", pairs(rows), *([Text(), _edges(listed)] if listed else []), notes=notes)
 
 
 def _edges(listed: list[dict]) -> Table:
-    columns = [
-        ("edge", "labels"),
-        ("weight", "weight"),
-        ("share η", "share"),
-        ("decides", "usage"),
-        ("attracts", "attraction"),
-        ("round", "added"),
-    ]
-    shown = [(head, key) for head, key in columns if any(edge.get(key) is not None for edge in listed)]
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style=DIM)
-    for head, key in shown:
-        table.add_column(head, justify="left" if key == "labels" else "right", overflow="fold")
+    heads = {
+        "weight": "weight",
+        "share": "share η",
+        "usage": "decides",
+        "attraction": "attracts",
+        "added": "round",
+    }
+    keys = [key for key in heads if any(edge.get(key) is not None for edge in listed)]
+    table = plain_table("edge", *map(heads.__getitem__, keys))
     for edge in listed:
-        table.add_row(*(_cell(key, edge.get(key)) for _, key in shown))
+        table.add_row(Text(" – ".join(edge["labels"])), *(_cell(key, edge.get(key)) for key in keys))
     return table
 
 
-def _cell(key: str, value) -> Text | str:
+def _cell(key: str, value) -> str:
     if value is None:
         return ""
-    if key == "labels":
-        return Text(" – ".join(value))
     if key == "added":
         return "start" if value == 0 else "-" if value < 0 else str(value)
     if key in ("usage", "attraction"):
@@ -237,7 +185,7 @@ def learned_matrices(learned: dict[str, dict]) -> Group:
             notes.append(
                 "Wherever the bounds allow it, the optimum puts what is learned into one of the two."
             )
-    return section("Learned matrices", pairs(rows), *(Text(note, DIM) for note in notes))
+    return section("Learned matrices", pairs(rows), notes=notes)
 
 
 def _is_flat(values) -> bool:
@@ -274,11 +222,7 @@ def _facts(matrix: dict) -> list[str]:
 
 def block_check(check: dict) -> Group:
     """Every block of unknowns against cvxpy, the others kept."""
-    blocks = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style=DIM)
-    blocks.add_column("over", style=DIM, overflow="fold")
-    for name in ("mtldsl", "reference", "difference", "seconds"):
-        blocks.add_column(name, justify="right")
-    blocks.add_column("by", overflow="fold")
+    blocks = plain_table("over", "mtldsl", "reference", "difference", "seconds", words="by", dim=True)
     for row in check["blocks"]:
         blocks.add_row(
             Text(row["name"]),
@@ -298,12 +242,8 @@ def block_check(check: dict) -> Group:
     about = Text(
         f"{check['scope']}; the objective at the point, and its least over one block with the others kept"
     )
-    words = [
-        Text("The two agree on every block.", "green") if check["agrees"] else Text("The two DISAGREE:", BAD)
-    ]
-    words += [Text(f"- {text}", "red") for text in check["disagreements"]]
-    words += [Text(f"- {text}", "yellow") for text in check["notes"]]
     title = "Cross-check of every block against an independent formulation in cvxpy"
+    words = agreement(check, "The two agree on every block.")
     return section(title, about, blocks, pairs(rows), *words)
 
 
@@ -334,7 +274,7 @@ def _one(found: dict) -> Group:
         total = math.fsum(values[m] for m in rest)
         notes.append(Text(f"and {len(rest):,} smaller ones, {total:.4g} together", DIM))
     if found["zeros"]:
-        notes.append(Text(f"zero: {_counted(found['zeros'], len(values))}", DIM))
+        notes.append(Text(f"zero: {found['zeros']:,} of {len(values):,}", DIM))
     facts = pairs([(found["symbol"], _bound(found)), *_similarity_facts(found)])
     return section("Weights of task similarities", bars, *notes, Text(), facts)
 
@@ -343,10 +283,6 @@ def _bar(share: float) -> str:
     """A bar of up to `SETTINGS.bar_characters` letters, to the eighth of one; something for every weight that is not zero."""
     eighths = max(1, round(8 * SETTINGS.bar_characters * share))
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
-
-
-def _counted(count: int, of: int) -> str:
-    return f"{count:,} of {of:,}"
 
 
 def _bound(found: dict) -> str:
@@ -364,21 +300,14 @@ def _bound(found: dict) -> str:
 def _similarity_facts(found: dict) -> list[tuple[str, str]]:
     rows = []
     if found["support"] is not None:
-        support = found["support"]
-        rows.append(
-            (
-                "support",
-                f"{_counted(support['count'], support['samples'])} samples have a multiplier that is not zero",
-            )
-        )
+        count, samples = found["support"]["count"], found["support"]["samples"]
+        rows.append(("support", f"{count:,} of {samples:,} samples have a multiplier that is not zero"))
     for tasks in found["tasks"]:
         about = f", by {tasks['view']}" if tasks["view"] else ""
         for key in ("most", "least"):
             if tasks[key]:
-                listed = ", ".join(
-                    f"{' – '.join(each['pair'])} {each['correlation']:+.2f}" for each in tasks[key]
-                )
-                rows.append((f"{key} alike{about}", listed))
+                listed = (f"{_pair(each)} {each['correlation']:+.2f}" for each in tasks[key])
+                rows.append((f"{key} alike{about}", ", ".join(listed)))
     return rows
 
 

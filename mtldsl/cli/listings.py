@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
-from types import ModuleType
+from importlib import import_module
 
 from mtldsl.cli.command import OK, Command
 from mtldsl.cli.output import print_content, print_json
 from mtldsl.errors import DataError
 
-__all__ = ["MODELS", "WORDS"]
 
-
-def _listing(kind: str, about: str, catalogue: Callable[[], ModuleType]) -> Command:
+def _listing(kind: str, about: str, module: str) -> Command:
     """The command that lists a catalogue: a module, imported when it is asked for, that has it as text, Markdown and plain values."""
 
     def arguments(parser: ArgumentParser) -> None:
@@ -31,7 +28,7 @@ def _listing(kind: str, about: str, catalogue: Callable[[], ModuleType]) -> Comm
             raise DataError(
                 f"{kind} NAME --markdown: the page is of all {kind}", write_instead="leave out the name"
             )
-        pages = catalogue()
+        pages = import_module(module)
         if options.json:
             print_json(pages.as_plain(options.name))
         elif options.markdown:
@@ -43,17 +40,7 @@ def _listing(kind: str, about: str, catalogue: Callable[[], ModuleType]) -> Comm
     return Command(kind, about, arguments, run)
 
 
-def _words() -> ModuleType:
-    from mtldsl.cli import catalogue_pages as pages
-
-    return pages
-
-
-def _models() -> ModuleType:
-    from mtldsl.cli import model_pages as pages
-
-    return pages
-
-
-WORDS = _listing("words", "the words of the language", _words)
-MODELS = _listing("models", "models of papers by name, each with its statement in the language", _models)
+WORDS = _listing("words", "the words of the language", "mtldsl.cli.catalogue_pages")
+MODELS = _listing(
+    "models", "models of papers by name, each with its statement in the language", "mtldsl.cli.model_pages"
+)

@@ -13,12 +13,6 @@ from mtldsl.data.tasks import Tasks
 from mtldsl.problems.named_model import NamedModel
 from mtldsl.problems.named_models import MODELS, find, models
 
-__all__ = [
-    "as_plain",
-    "markdown",
-    "page",
-]
-
 
 def as_plain(name: str | None) -> object:
     """For JSON: one model, or the list of all."""

@@ -29,13 +29,6 @@ from mtldsl.errors import DataError
 from mtldsl.solution.measures import measure_of_rare
 from mtldsl.utils.files import atomic_file, regular_file
 
-__all__ = [
-    "NEW",
-    "Draft",
-    "draft",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # `mtldsl new`: a commented problem file for a table, to begin with.
 

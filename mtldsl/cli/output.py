@@ -7,7 +7,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,20 +25,6 @@ from mtldsl.errors import DataError, ModelError
 from mtldsl.solution.predictors import sign_tasks
 from mtldsl.solution.solution import Solution
 from mtldsl.utils.files import atomic_file
-
-__all__ = [
-    "SolvedFile",
-    "held_out_predictions",
-    "new_predictions",
-    "predictions_of",
-    "print_content",
-    "print_error",
-    "print_json",
-    "save_picture",
-    "save_text",
-    "show",
-    "write",
-]
 
 
 @dataclass(frozen=True)
@@ -406,15 +392,16 @@ def _places(solution: Solution, path: Path, task: str, ids: Sequence[str]) -> np
 
 
 def _as_csv(columns: dict[str, Any]) -> str:
+    def cell(value) -> str:
+        return "" if isinstance(value, float | np.floating) and np.isnan(value) else value
+
+    return as_csv(columns, (map(cell, row) for row in zip(*columns.values(), strict=True)))
+
+
+def as_csv(head: Iterable[str], rows: Iterable[Iterable]) -> str:
+    """A table as CSV, its numbers with ten digits."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
-    for row in zip(*columns.values(), strict=True):
-        writer.writerow([_cell(cell) for cell in row])
+    writer.writerow(head)
+    writer.writerows([f"{v:.10g}" if isinstance(v, float | np.floating) else v for v in row] for row in rows)
     return out.getvalue()
-
-
-def _cell(cell) -> str:
-    if isinstance(cell, float | np.floating):
-        return "" if np.isnan(cell) else f"{cell:.10g}"
-    return cell

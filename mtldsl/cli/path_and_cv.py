@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import shlex
 from argparse import ArgumentParser
 from contextlib import contextmanager
@@ -26,16 +24,11 @@ from mtldsl.cli.command import (
     parameter_of,
     values_of,
 )
-from mtldsl.cli.output import print_content, print_json, save_picture, save_text
+from mtldsl.cli.output import as_csv, print_content, print_json, save_picture, save_text
 from mtldsl.display.sections import visible_record
 from mtldsl.errors import DataError, ModelError
 from mtldsl.utils import interrupts
 from mtldsl.utils.files import check_writable, require_apart, require_no_input
-
-__all__ = [
-    "CV",
-    "PATH",
-]
 
 
 def _outputs(parser: ArgumentParser, picture: str) -> None:
@@ -150,7 +143,7 @@ def _path(options) -> int:
 
         _write(
             options,
-            table=lambda: _as_csv(record["path"]["rows"], parameter.name),
+            table=lambda: _table(record["path"]["rows"], value=parameter.name),
             picture=picture,
             page=lambda: path_page(file, shown, found, _typed("path", options)),
         )
@@ -160,25 +153,18 @@ def _path(options) -> int:
     return OK if all(solution.is_certified for solution in found) else FAILED
 
 
-def _as_csv(rows: list[dict], name: str) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([name if key == "value" else key for key in rows[0]])
-    writer.writerows([f"{v:.10g}" if isinstance(v, float) else v for v in row.values()] for row in rows)
-    return out.getvalue()
+def _table(rows: list[dict], **heads: str) -> str:
+    """The rows as CSV, under their keys, or other heads for some."""
+    return as_csv([heads.get(key, key) for key in rows[0]], (row.values() for row in rows))
 
 
 def _typed(command: str, options) -> str:
     """The line that was typed, but for what it writes."""
-    words = ["mtldsl", command, options.file.name]
     keys = ("parameter", "values", "folds", "metric", "rule", "random_state", "solver", "tol")
-    for key in keys:
-        value = getattr(options, key, None)
-        if value is not None:
-            words += [f"--{key.replace('_', '-')}", str(value)]
-    for text in options.set:
-        words += ["--set", text]
-    return shlex.join(words)
+    given = [(key.replace("_", "-"), getattr(options, key, None)) for key in keys]
+    given += [("set", text) for text in options.set]
+    words = [word for key, value in given if value is not None for word in (f"--{key}", str(value))]
+    return shlex.join(["mtldsl", command, options.file.name, *words])
 
 
 PATH = Command(
@@ -230,7 +216,7 @@ def _cv(options) -> int:
         shown = visible_record(record)
         _write(
             options,
-            table=lambda: _table(found),
+            table=lambda: _table(found.table),
             picture=found.plot,
             page=lambda: validation_page(file, shown, found, _typed("cv", options)),
         )
@@ -253,15 +239,6 @@ def _say_in_place(file, options, given) -> None:
     if said.get("folds", 2) < 2:
         raise DataError("write a whole number of at least 2", term=f"--folds {options.folds}")
     file.validation = said
-
-
-def _table(found) -> str:
-    """A line a fold, task and value."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(found.table[0])
-    writer.writerows([f"{v:.10g}" if isinstance(v, float) else v for v in row.values()] for row in found.table)  # fmt: skip
-    return out.getvalue()
 
 
 CV = Command(

@@ -27,15 +27,6 @@ from mtldsl.solution.predictors import default_measure
 from mtldsl.solution.score import as_measure
 from mtldsl.solution.solution import Solution
 
-__all__ = [
-    "describe_path",
-    "path_page",
-    "path_report",
-    "path_verdict",
-    "validation_page",
-    "validation_report",
-]
-
 _HEAD = ("objective", "gap", "status", "features", "score", "seconds")
 
 
@@ -44,23 +35,22 @@ def describe_path(file: ProblemFile, name: str, solutions: Sequence[Solution], m
     those of training where none are."""
     tasks = file.tasks_train if file.tasks_test is None else file.tasks_test
     metric = metric or default_measure(solutions[0].loss)
-    rows = []
-    for solution in solutions:
-        rows.append(
-            {
-                "value": solution.parameters[name],
-                "objective": solution.objective,
-                "dual_bound": solution.dual_bound,
-                "gap": solution.stationarity.residual
-                if solution.status == "stationary" and solution.stationarity is not None
-                else solution.relative_gap,
-                "status": solution.status,
-                "certified": solution.is_certified,
-                "features": int(np.count_nonzero(np.any(solution.W != 0, axis=1))),
-                "score": float(solution.score(tasks, metric)),
-                "seconds": solution.seconds,
-            }
-        )
+    rows = [
+        {
+            "value": solution.parameters[name],
+            "objective": solution.objective,
+            "dual_bound": solution.dual_bound,
+            "gap": solution.stationarity.residual
+            if solution.status == "stationary" and solution.stationarity is not None
+            else solution.relative_gap,
+            "status": solution.status,
+            "certified": solution.is_certified,
+            "features": int(np.count_nonzero(np.any(solution.W != 0, axis=1))),
+            "score": float(solution.score(tasks, metric)),
+            "seconds": solution.seconds,
+        }
+        for solution in solutions
+    ]
     where = "training" if file.tasks_test is None else "held out"
     return {
         "parameter": name,
@@ -111,11 +101,8 @@ def _short(gap: float) -> str:
 
 def validation_report(record: dict) -> Group:
     """For a terminal: the values with their scores, and last what was chosen."""
-    return Group(heading(record), validation(record["validation"]), _chosen(record["validation"]))
-
-
-def _chosen(found: dict) -> Text:
-    return Text(said_of(found), GOOD)
+    found = record["validation"]
+    return Group(heading(record), validation(found), Text(said_of(found), GOOD))
 
 
 def said_of(found: dict) -> str:
@@ -187,9 +174,9 @@ def validation_page(file: ProblemFile, record: dict, found: CrossValidation, typ
 
 
 def _page(file: ProblemFile, verdict: str, tone: str, lead: str, numbers, section: PageSection, typed: str) -> str:  # fmt: skip
-    data = [Panel("Learned from" if file.tasks_test is not None else "", **_of(file.tasks_train))]
+    data = [_panel_of("Learned from" if file.tasks_test is not None else "", file.tasks_train)]
     if file.tasks_test is not None:
-        data.append(Panel("Held out", **_of(file.tasks_test)))
+        data.append(_panel_of("Held out", file.tasks_test))
     sections = [
         section, PageSection("The data", panels=data), PageSection("The model", panels=[file.problem._panel()]),
         PageSection("How to repeat it", panels=[Panel("", facts=packages(), text=typed)], folded=True, printed=True),
@@ -199,6 +186,6 @@ def _page(file: ProblemFile, verdict: str, tone: str, lead: str, numbers, sectio
     return html_page(Page(file.title or file.path.stem, verdict, tone, [lead], tiles, sections, foot))
 
 
-def _of(tasks: Any) -> dict[str, Any]:
+def _panel_of(title: str, tasks: Any) -> Panel:
     panel = panel_of(tasks)
-    return {"lead": panel.lead, "facts": panel.facts, "tables": panel.tables, "notes": panel.notes}
+    return Panel(title, lead=panel.lead, facts=panel.facts, tables=panel.tables, notes=panel.notes)

@@ -16,12 +16,6 @@ from mtldsl.cli.output import print_content, save_text
 from mtldsl.errors import DataError, ModelError
 from mtldsl.utils.files import check_writable, named
 
-__all__ = [
-    "PREDICT",
-    "REPORT",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # `mtldsl predict`: a saved solution on new rows.
 

@@ -33,32 +33,17 @@ from mtldsl.solution.learned import SETTINGS as LEARNED
 from mtldsl.solution.solution import Solution
 from mtldsl.utils.starting import VERSION
 
-__all__ = [
-    "describe_calibration",
-    "describe_explanation",
-    "describe_file",
-    "describe_run",
-    "describe_smoothing",
-    "describe_starts",
-    "describe_validation",
-    "plain",
-    "validation",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What calibrated losses and penalties of the spectrum say of a run, and what came of several starts, as plain values.
 
 
 @dataclass(frozen=True)
 class RecordSettings:
-    """Limits below which numbers are zero or the same.
+    """Limits below which numbers are zero or the same."""
 
-    exact_fit_tol : residuals of a task beside its labels: fitted exactly, its weight is not a number to compare
-    objective_tol : relative difference of objectives that are of one stationary point, or of points that are as good
-    """
-
+    # residuals of a task beside its labels: fitted exactly, its weight is not a number to compare
     exact_fit_tol: float = 1e-6
+    # relative difference of objectives that are of one stationary point, or of points that are as good
     objective_tol: float = 1e-6
 
 
@@ -176,7 +161,7 @@ def validation(record: dict):
     title = (
         f"{' and '.join(names)} chosen on {record['folds']} folds: {record['metric']} ({better} is better)"
     )
-    return section(title, rows, *(Text(note, DIM) for note in record["notes"]))
+    return section(title, rows, notes=record["notes"])
 
 
 def _number(value: float, few: bool) -> str:

@@ -29,19 +29,6 @@ from mtldsl.solution.score import as_measure, r_squared, score_of
 from mtldsl.solution.score_intervals import constant_score
 from mtldsl.solution.solution import Solution
 
-__all__ = [
-    "describe_label_graph",
-    "describe_learned",
-    "describe_rows",
-    "describe_scores",
-    "describe_similarities",
-    "describe_theta",
-    "describe_unknown",
-    "rows_elsewhere",
-    "strongest_correlations",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Rows that are not in this process: where they are, and how often they were gone through.
 
@@ -96,30 +83,19 @@ def rows_elsewhere(rows: dict) -> Group:
 
 @dataclass(frozen=True)
 class RecordPartSettings:
-    """Sizes of what is recorded, and shares that count as zero.
+    """Sizes of what is recorded, and shares that count as zero."""
 
-    listed_edges     : edges of a graph that are listed
-    counted_edges    : edges up to which it is looked up how many labellings each decides: an inference a row each
-    matrix_rows      : rows of a matrix; a larger one is described by its eigenvalues alone
-    named_pairs      : pairs of features or tasks that a report names
-    bound_tol        : relative distance of an eigenvalue that is at a bound
-    correlation_tol  : correlation that is rounding
-    slab_entries     : entries of a correlation matrix that are computed at once
-    correlated_tasks : tasks up to which their correlations are part of a record
-    compared_tasks   : and up to which the pairs most alike are sought
-    similar_pairs    : pairs of tasks that are named, of those most alike and of those least alike
-    """
-
-    listed_edges: int = 12
+    listed_edges: int = 12  # edges of a graph that are listed
+    # edges up to which it is looked up how many labellings each decides: an inference a row each
     counted_edges: int = 40
-    matrix_rows: int = 200
-    named_pairs: int = 5
-    bound_tol: float = 1e-9
-    correlation_tol: float = 1e-9
-    slab_entries: int = 4_000_000
-    correlated_tasks: int = 200
-    compared_tasks: int = 2000
-    similar_pairs: int = 3
+    matrix_rows: int = 200  # rows of a matrix; a larger one is described by its eigenvalues alone
+    named_pairs: int = 5  # pairs of features or tasks that a report names
+    bound_tol: float = 1e-9  # relative distance of an eigenvalue that is at a bound
+    correlation_tol: float = 1e-9  # correlation that is rounding
+    slab_entries: int = 4_000_000  # entries of a correlation matrix that are computed at once
+    correlated_tasks: int = 200  # tasks up to which their correlations are part of a record
+    compared_tasks: int = 2000  # and up to which the pairs most alike are sought
+    similar_pairs: int = 3  # pairs of tasks that are named, of those most alike and of those least alike
 
 
 SETTINGS = RecordPartSettings()

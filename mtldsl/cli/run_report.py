@@ -24,19 +24,21 @@ from mtldsl.cli.learned_report import (
 )
 from mtldsl.cli.record import validation
 from mtldsl.cli.record_parts import rows_elsewhere
-from mtldsl.display.terminal_layout import BAD, DIM, GOOD, PLAIN, FittingTable, pairs, section, small, time
+from mtldsl.display.terminal_layout import (
+    BAD,
+    DIM,
+    GOOD,
+    PLAIN,
+    FittingTable,
+    agreement,
+    ends,
+    pairs,
+    plain_table,
+    section,
+    small,
+    time,
+)
 from mtldsl.solvers.explanation import VERDICTS, kinds_of_models
-
-__all__ = [
-    "check_report",
-    "explain_report",
-    "heading",
-    "run_report",
-    "scores",
-    "to_text",
-    "verdict",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # How well the weights predict, task by task, as a section of the report.
@@ -44,14 +46,10 @@ __all__ = [
 
 @dataclass(frozen=True)
 class RunReportSettings:
-    """Sizes of the table of tasks.
+    """Sizes of the table of tasks."""
 
-    shown_tasks : tasks; more are shown as a summary with the worst and the best
-    end_tasks   : of these each
-    """
-
-    shown_tasks: int = 24
-    end_tasks: int = 5
+    shown_tasks: int = 24  # tasks; more are shown as a summary with the worst and the best
+    end_tasks: int = 5  # of these each
 
 
 SETTINGS = RunReportSettings()
@@ -63,37 +61,33 @@ def scores(found: dict) -> Group:
     guess, metrics = "majority" if accuracy else "constant", found["metrics"]
     learned = [name for name, means in metrics.items() if "higher_is_better" not in means]
     names = [name for name in metrics if name not in learned]
-    rows = sorted(found["tasks"], key=lambda row: (math.isnan(row["score"]), row["score"]))
-    shown = (
-        found["tasks"]
-        if len(rows) <= SETTINGS.shown_tasks
-        else [*rows[: SETTINGS.end_tasks], None, *rows[-SETTINGS.end_tasks :]]
-    )
+    rows, order, few = found["tasks"], "", SETTINGS.end_tasks
+    if len(rows) > SETTINGS.shown_tasks:
+        rows = sorted(rows, key=lambda row: (math.isnan(row["score"]), row["score"]))
+        order = f"; the {few} worst and the {few} best of {len(rows)} tasks"
+    shown = ends(rows, SETTINGS.shown_tasks, few)
     first = 0 if learned else 1
     tables = [_table(found, shown, learned or names[:first], base=True)]
     tables += [_table(found, shown, names[k : k + 2], base=False) for k in range(first, len(names), 2)]
-    order = (
-        ""
-        if len(rows) <= SETTINGS.shown_tasks
-        else f"; the {SETTINGS.end_tasks} worst and the {SETTINGS.end_tasks} best of {len(rows)} tasks"
-    )
-    notes = [Text(f"{guess}: {found['guess']} of the training rows{order}", DIM)]
+    notes = [f"{guess}: {found['guess']} of the training rows{order}"]
     if found["measure"] not in _HEADS:
-        notes.append(Text(f"score: {found['measure']}", DIM))
+        notes.append(f"score: {found['measure']}")
     lower = [name for name, means in metrics.items() if not means.get("higher_is_better", True)]
     if learned:
         one = "one label for all samples, the better one on the training rows"
-        notes.append(Text(f"constant: {one}; a metric's score is 1 where nothing is wrong", DIM))
+        notes.append(f"constant: {one}; a metric's score is 1 where nothing is wrong")
     if lower:
-        notes.append(Text(f"lower is better: {', '.join(lower)}", DIM))
+        notes.append(f"lower is better: {', '.join(lower)}")
     cut = found["thresholds"]
     if cut is not None:
-        ends = sorted(cut["by_task"].values())
-        where = f"{ends[0]:.2f}" if len(ends) == 1 else f"{ends[0]:.2f} to {ends[-1]:.2f}"
-        notes.append(Text(f"thresholds: {where} of the decision function, where {cut['metric']} is best on {cut['folds']} folds of the training rows", DIM))  # fmt: skip
-    notes += [Text(f"not measured: {reason}", "yellow") for reason in found["metrics_not_measured"]]
+        cuts = sorted(cut["by_task"].values())
+        where = f"{cuts[0]:.2f}" if len(cuts) == 1 else f"{cuts[0]:.2f} to {cuts[-1]:.2f}"
+        notes.append(
+            f"thresholds: {where} of the decision function, where {cut['metric']} is best on {cut['folds']} folds of the training rows"
+        )
+    refused = [Text(f"not measured: {reason}", "yellow") for reason in found["metrics_not_measured"]]
     title = f"Scores on {'held-out' if found['rows'] == 'held out' else 'the training'} rows"
-    return section(title, *tables, *notes)
+    return section(title, *tables, *(Text(note, DIM) for note in notes), *refused)
 
 
 #: what stands over the scores; of tasks of several kinds "score", which a note explains
@@ -181,11 +175,14 @@ def explain_report(record: dict) -> Group:
     """The model, the solver that is chosen for it and why, the possible ones, and what stands in the way of the others."""
     styles = {"chosen": GOOD, "possible": "", "refused": DIM}
     rows = Table.grid(*(Column(overflow="fold") for _ in range(3)), padding=(0, 2))
-    for row in sorted(_of_this_kind(record), key=lambda row: VERDICTS.index(row["verdict"])):
+    own = [row for row in record["solvers"] if not row["solves_only"]]
+    for row in sorted(own, key=lambda row: VERDICTS.index(row["verdict"])):
         style = styles[row["verdict"]]
         why = f"; {record['why']}" if row["verdict"] == "chosen" else ""
         rows.add_row(Text(row["verdict"], style), Text(row["solver"], style), Text(row["reason"] + why))
-    solvers = section("Solvers, fastest first", rows, *_of_other_kinds(record))
+    kinds = kinds_of_models((row["solver"], row["solves_only"], row["reason"]) for row in record["solvers"])
+    others = [f"Not for this model: {kinds}"] if kinds else []
+    solvers = section("Solvers, fastest first", rows, notes=others)
     return Group(heading(record), _model(record), _data(record), solvers)
 
 
@@ -251,18 +248,14 @@ def _data(record: dict) -> Group:
         ("tasks", f"{train['tasks']:,}: {_some(record['data']['task_names'])}"),
         ("features", f"{train['features']:,}, {kind}{scaled}"),
     ]
-    rows.append(
-        ("rows per task", _rows(train) + (f"; held out: {_rows(test)}" if test else "; none held out"))
-    )
-    rows.append(("labels", f"{train['samples']:,} to learn from, {_missing(train['missing'])}"))
+    held_out = f"held out: {_rows(test)}" if test else "none held out"
+    missing = f"{train['missing']:,} missing" if train["missing"] else "none missing"
+    rows.append(("rows per task", f"{_rows(train)}; {held_out}"))
+    rows.append(("labels", f"{train['samples']:,} to learn from, {missing}"))
     filled = record["data"]["imputed"]
     if filled is not None:
-        rows.append(
-            (
-                "filled in",
-                f"{filled['cells']:,} missing inputs, by the {filled['strategy']} of the training rows",
-            )
-        )
+        how = f"by the {filled['strategy']} of the training rows"
+        rows.append(("filled in", f"{filled['cells']:,} missing inputs, {how}"))
     return section("Data", pairs(rows))
 
 
@@ -275,48 +268,28 @@ def _rows(data: dict) -> str:
     return f"{least:,}" if least == most else f"{least:,} to {most:,}"
 
 
-def _missing(count: int) -> str:
-    return f"{count:,} missing" if count else "none missing"
-
-
-def _of_this_kind(record: dict) -> list[dict]:
-    return [row for row in record["solvers"] if not row["solves_only"]]
-
-
-def _of_other_kinds(record: dict) -> list[Text]:
-    kinds = kinds_of_models((row["solver"], row["solves_only"], row["reason"]) for row in record["solvers"])
-    return [Text(f"Not for this model: {kinds}", DIM)] if kinds else []
-
-
 def _solver(record: dict) -> Group:
     """The solver that ran; of the others `explain` tells."""
-    used = record["solution"]["solver"]
-    other = Text(f"mtldsl explain {record['file']} tells of the other solvers", DIM)
-    return section("Solver", pairs([(used, Text(record["solution"]["reason"]))]), other)
+    used = pairs([(record["solution"]["solver"], record["solution"]["reason"])])
+    return section("Solver", used, notes=[f"mtldsl explain {record['file']} tells of the other solvers"])
 
 
 def _certificate(record: dict) -> Group:
     found = record["solution"]
     if is_of_stationary_point(found):
         return stationary_point(found, bool(record["model"]["subject_to"]))
+    bounded, constrained = math.isfinite(found["dual_bound"]), bool(record["model"]["subject_to"])
     rows = [
         ("objective", f"{found['objective']:.10g}"),
-        (
-            "dual bound",
-            f"{found['dual_bound']:.10g}" if math.isfinite(found["dual_bound"]) else f"none: {found['note']}",
-        ),
+        ("dual bound", f"{found['dual_bound']:.10g}" if bounded else f"none: {found['note']}"),
         ("relative gap", f"{small(found['gap']['relative'])}, asked for {found['tol']:.0e}"),
-        (
-            "violation",
-            f"{small(found['violation'])}, the largest of the constraints"
-            if record["model"]["subject_to"]
-            else "",
-        ),
-        ("time", f"{time(found)}, {found['iterations']:,} iterations"),
     ]
-    which = "weights that meet the constraints" if record["model"]["subject_to"] else "weights"
+    if constrained:
+        rows.append(("violation", f"{small(found['violation'])}, the largest of the constraints"))
+    rows.append(("time", f"{time(found)}, {found['iterations']:,} iterations"))
+    which = "weights that meet the constraints" if constrained else "weights"
     # for which weights that is proven, and what float64 cannot tell, belong to the claim
-    said = f" ({found['note']})" if found["note"] and math.isfinite(found["dual_bound"]) else ""
+    said = f" ({found['note']})" if found["note"] and bounded else ""
     proven = f"no {which} have an objective below {found['dual_bound']:.10g}{said}."
     if found["certified"]:
         claim = Text(f"Proven: {proven}", "green")
@@ -324,11 +297,8 @@ def _certificate(record: dict) -> Group:
         why = found["status"].replace("_", " ")
         why = "stopped by the rule for a small graph" if why == "selected" else why
         claim = Text(f"Not to the accuracy asked for: {why}. ", BAD)
-        claim.append(
-            f"Proven is only: {proven}" if math.isfinite(found["dual_bound"]) else "Nothing is proven.",
-            "default",
-        )
-    return section("Certificate", pairs(row for row in rows if row[1]), claim)
+        claim.append(f"Proven is only: {proven}" if bounded else "Nothing is proven.", "default")
+    return section("Certificate", pairs(rows), claim)
 
 
 def _cross_check(check: dict) -> Group:
@@ -337,10 +307,7 @@ def _cross_check(check: dict) -> Group:
         return section(title, Text(check["reason"], BAD))
     if check["kind"] == "blocks":
         return block_check(check)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style=DIM)
-    table.add_column("", style=DIM, overflow="fold")
-    table.add_column("mtldsl", justify="right", no_wrap=True)
-    table.add_column("reference", justify="right", no_wrap=True)
+    table = plain_table("", "mtldsl", "reference", dim=True)
     table.add_row(
         "objective", *(f"{check[key]:.10g}" for key in ("fast_by_reference", "reference_objective"))
     )
@@ -354,11 +321,7 @@ def _cross_check(check: dict) -> Group:
         ("formulas", f"differ by {small(check['formula_difference'])} at the same weights"),
         ("predictions", f"differ by {small(check['prediction_difference'])} at most"),
     ]
-    scope = Text(check["scope"])
-    words = [Text("The two agree.", "green") if check["agrees"] else Text("The two DISAGREE:", BAD)]
-    words += [Text(f"- {text}", "red") for text in check["disagreements"]]
-    words += [Text(f"- {text}", "yellow") for text in check["notes"]]
-    return section(title, scope, table, pairs(rows), *words)
+    return section(title, Text(check["scope"]), table, pairs(rows), *agreement(check, "The two agree."))
 
 
 def _bound(value: float) -> str:
@@ -368,17 +331,13 @@ def _bound(value: float) -> str:
 def _weights(record: dict) -> Group:
     rows = []
     for name, weights in record["solution"]["weights"].items():
-        d, m = weights["shape"]
-        text = f"rank {weights['rank']} of {min(d, m)}; nonzero: {weights['nonzero_rows']:,} of {d:,} rows, "
+        (d, m), rank = weights["shape"], weights["rank"]
+        text = f"rank {rank} of {min(d, m)}; nonzero: {weights['nonzero_rows']:,} of {d:,} rows, "
         text += f"{weights['nonzero_entries']:,} of {d * m:,} entries"
         rows.append((name, text))
-        values = [f"{value:.3g}" for value in weights["singular_values"][: min(12, weights["rank"])]]
-        rest = (
-            " ..." if weights["rank"] > len(values) else " and zeros" if weights["rank"] < min(d, m) else ""
-        )
-        rows.append(
-            ("", f"singular values {' '.join(values)}{rest}" if values else "singular values all zero")
-        )
+        values = " ".join(f"{value:.3g}" for value in weights["singular_values"][: min(12, rank)])
+        rest = " ..." if rank > 12 else " and zeros" if rank < min(d, m) else ""
+        rows.append(("", f"singular values {values}{rest}" if rank else "singular values all zero"))
         if weights["smoothing"]:
             level, count = weights["smoothing"]["level"], weights["smoothing"]["count"]
             text = f"{count} of {min(d, m)} above √ε = {level:.3g}, under which the penalty is smoothed"

@@ -28,15 +28,6 @@ from mtldsl.utils import interrupts
 from mtldsl.utils.files import check_writable, npz_path, require_apart
 from mtldsl.utils.progress import say
 
-__all__ = [
-    "CHECK",
-    "EXPLAIN",
-    "SOLVE",
-    "VERIFY",
-    "run_file",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # `mtldsl explain`: the model of a problem file, and which solvers take it.
 

@@ -24,31 +24,16 @@ from mtldsl.problems.problem import Problem
 from mtldsl.solvers.multistart import seen_by_solvers
 from mtldsl.solvers.routes import LAST, SOLVERS, get_solver, refusal
 
-__all__ = [
-    "ROUTES",
-    "SETTINGS",
-    "SolveOutcome",
-    "cells",
-    "markdown",
-    "models",
-    "takes",
-]
-
 
 @dataclass(frozen=True)
 class SolverMatrixSettings:
-    """Accuracy of the solves, and sizes of their tables.
+    """Accuracy of the solves, and sizes of their tables."""
 
-    gap_tol       : relative duality gap that is asked for
-    agreement_tol : relative difference of a certified objective and the reference's that is agreement: both gaps, with room
-    unproven_tol  : that of a point without the proof
-    cell_words    : words of a cell of the table
-    """
-
-    gap_tol: float = 1e-6
+    gap_tol: float = 1e-6  # relative duality gap that is asked for
+    # relative difference of a certified objective and the reference's that is agreement: both gaps, with room
     agreement_tol: float = 1e-5
-    unproven_tol: float = 1e-3
-    cell_words: int = 25
+    unproven_tol: float = 1e-3  # that of a point without the proof
+    cell_words: int = 25  # words of a cell of the table
 
 
 SETTINGS = SolverMatrixSettings()

@@ -17,11 +17,6 @@ from mtldsl.atoms.matrix_function import Set
 from mtldsl.language.arguments import unknown_of
 from mtldsl.language.vocabulary import WORDS
 
-__all__ = [
-    "PATH",
-    "stub",
-]
-
 PATH = Path(mtldsl.__file__).with_suffix(".pyi")
 
 _HEAD = '''"""{doc}"""

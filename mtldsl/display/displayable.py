@@ -7,12 +7,6 @@ from typing import ClassVar
 
 from mtldsl.display.sections import GOOD, WRONG, Panel, Table
 
-__all__ = [
-    "Comparison",
-    "Displayable",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The base of what notebooks show.
 

@@ -15,18 +15,6 @@ from typing import Any, NamedTuple
 from mtldsl.display.math import mathml, words_mathml
 from mtldsl.display.sections import NEUTRAL, Formula, Panel, Table, visible
 
-__all__ = [
-    "STYLE",
-    "Figure",
-    "KeyFigure",
-    "Page",
-    "PageSection",
-    "figure",
-    "html_of",
-    "html_page",
-    "inside",
-]
-
 #: Colours follow the page that a panel stands on: text and lines are shades of what is there.
 STYLE = """
 .mtldsl-panel{font:14px/1.45 system-ui,sans-serif;max-width:60rem;border:1px solid rgba(128,128,128,.35);border-radius:8px;padding:.7rem .9rem;margin:.3rem 0}
@@ -70,19 +58,13 @@ _NUMBER = re.compile(r"[-+−±]?[\d.,]+(e[-+]?\d+)?( ?%| ?s)?( \[[-+−\d., ]+\
 
 @dataclass(frozen=True)
 class HtmlSettings:
-    """Characters beside each other that fit, and pictures that stay as wide as they were drawn.
+    """Characters beside each other that fit, and pictures that stay as wide as they were drawn."""
 
-    phone_characters   : of a table, on a phone
-    tablet_characters  : of a table, on a tablet
-    desk_characters    : of a table, in the 62 rem of a page on any wider screen
-    wrapped_characters : of a column of words, which are broken beyond
-    wide_points        : of a picture beyond which a phone shows it in its own size: 1.4 times the 28 rem of others
-    """
-
-    phone_characters: int = 46
-    tablet_characters: int = 96
-    desk_characters: int = 132
-    wrapped_characters: int = 14
+    phone_characters: int = 46  # of a table, on a phone
+    tablet_characters: int = 96  # of a table, on a tablet
+    desk_characters: int = 132  # of a table, in the 62 rem of a page on any wider screen
+    wrapped_characters: int = 14  # of a column of words, which are broken beyond
+    # of a picture beyond which a phone shows it in its own size: 1.4 times the 28 rem of others
     wide_points: float = 470.0
 
 

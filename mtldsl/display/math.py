@@ -5,17 +5,6 @@ from __future__ import annotations
 import re
 from html import escape
 
-__all__ = [
-    "escape_name",
-    "mathml",
-    "matrix_latex",
-    "text_latex",
-    "to_unicode",
-    "words_latex",
-    "words_mathml",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The LaTeX that atoms and expressions print themselves in, as one line of Unicode for a terminal.
 #

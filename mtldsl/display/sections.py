@@ -7,20 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = [
-    "GOOD",
-    "NEUTRAL",
-    "WRONG",
-    "Formula",
-    "Panel",
-    "Table",
-    "some_rows",
-    "visible",
-    "visible_in_json",
-    "visible_record",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # A panel: a title, a verdict, formulas, facts and tables, as plain text and LaTeX.
 

@@ -13,18 +13,6 @@ from rich.text import Text
 
 from mtldsl.utils.compilation import compiling_too
 
-__all__ = [
-    "BAD",
-    "DIM",
-    "GOOD",
-    "PLAIN",
-    "FittingTable",
-    "pairs",
-    "section",
-    "small",
-    "time",
-]
-
 GOOD = "bold green"
 BAD = "bold red"
 DIM = "dim"
@@ -33,11 +21,10 @@ DIM = "dim"
 PLAIN: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}
 
 
-def section(title: str, *content: RenderableType) -> Group:
-    """A title, its content indented, and an empty line."""
-    return Group(
-        Text(title, "bold"), *(Padding(part, (0, 0, 0, 2), expand=False) for part in content), Text()
-    )
+def section(title: str, *content: RenderableType, notes: Iterable[str] = ()) -> Group:
+    """A title, its content and faint notes indented, and an empty line."""
+    parts = [*content, *(Text(note, DIM) for note in notes)]
+    return Group(Text(title, "bold"), *(Padding(part, (0, 0, 0, 2), expand=False) for part in parts), Text())
 
 
 class FittingTable:
@@ -65,7 +52,7 @@ class FittingTable:
             yield Text(f"no room for {', '.join(dict.fromkeys(self.columns[k][0] for k in gone))}", DIM)
 
     def _without(self, gone: Sequence[int], broken: bool) -> Table:
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style=DIM)
+        table = plain_table()
         kept = [k for k in range(len(self.columns)) if k not in gone]
         for k in kept:
             name, style = self.columns[k]
@@ -74,6 +61,30 @@ class FittingTable:
         for cells, style in self.rows:
             table.add_row(*(Text(cells[k], style) for k in kept if k < len(cells)))
         return table
+
+
+def plain_table(first: str | None = None, *numbers: str, words: str = "", dim: bool = False) -> Table:
+    """An empty table without lines: a column of names, columns of numbers, and a last one of words."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style=DIM)
+    if first is not None:
+        table.add_column(first, style=DIM if dim else "", overflow="fold")
+    for name in numbers:
+        table.add_column(name, justify="right", no_wrap=True)
+    if words:
+        table.add_column(words, overflow="fold")
+    return table
+
+
+def ends(rows: Sequence[Any], shown: int, each: int) -> list:
+    """The rows; of more than `shown` so many at each end, with None between."""
+    return list(rows) if len(rows) <= shown else [*rows[:each], None, *rows[-each:]]
+
+
+def agreement(check: dict, agreed: str) -> list[Text]:
+    """The verdict of a cross-check, and every disagreement and note."""
+    words = [Text(agreed, "green") if check["agrees"] else Text("The two DISAGREE:", BAD)]
+    words += [Text(f"- {text}", "red") for text in check["disagreements"]]
+    return words + [Text(f"- {text}", "yellow") for text in check["notes"]]
 
 
 def pairs(rows: Iterable[tuple[str, str | Text]]) -> Table:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mtldsl.atoms.matrix_function import REGISTRY
@@ -19,7 +19,7 @@ from mtldsl.data.input_checks import is_numbered
 from mtldsl.data.labels import OneClassWarning, listed_tasks
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError, MTLError, SolverError
-from mtldsl.estimators.estimator_inputs import checked_inputs, refuse_unpaired
+from mtldsl.estimators.estimator_inputs import checked_inputs, refuse_unpaired, wrong_option
 from mtldsl.estimators.model_argument import ModelSource, read_model_argument
 from mtldsl.estimators.penalties import no_penalty, statement_of
 from mtldsl.estimators.targets import require_y
@@ -29,17 +29,6 @@ from mtldsl.solution.solution import Solution
 from mtldsl.solvers.routes import get_solver
 from mtldsl.solvers.run import checked_jobs, checked_limits
 from mtldsl.utils.validation import MAX_MAGNITUDE, as_flag, quoted
-
-__all__ = [
-    "ModelParameters",
-    "MultiTaskEstimator",
-    "OneTaskWarning",
-    "check_one_class",
-    "warn_of_no_label",
-    "warn_of_one_class",
-    "warn_of_one_task",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # A model as a hyperparameter, and its own parameters as further ones.
@@ -54,14 +43,10 @@ SYNONYMS = {
 
 @dataclass(frozen=True)
 class ArgumentSettings:
-    """Limits of messages about names.
+    """Limits of messages about names."""
 
-    misspelt_share : a name as alike to an argument's is meant for it
-    named_owners   : most estimators that are named as those that have a parameter
-    """
-
-    misspelt_share: float = 0.8
-    named_owners: int = 2
+    misspelt_share: float = 0.8  # a name as alike to an argument's is meant for it
+    named_owners: int = 2  # most estimators that are named as those that have a parameter
 
 
 SETTINGS = ArgumentSettings()
@@ -294,17 +279,6 @@ class MultiTaskEstimator(ModelParameters):
         self.solution_ = solution
         self.n_iter_ = 1 if solution is None else max(int(solution.iterations), 1)
 
-    def _with(self, solution):
-        """The estimator, fitted to it."""
-        self._finish(solution)
-        return self
-
-    def _scores_of(self, points: list, X, y, options: dict) -> list[float]:
-        """`score` of each of several points, which have what `_finish` asks of a solution; y as `_read` gives it."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UndefinedMetricWarning)  # a fold without a score is left out
-            return [float(self._with(point).score(X, y, **options)) for point in points]
-
     def _problem(self, tasks: Tasks) -> Problem:
         model = self._stated()
         for word in sorted(model.words or ()):
@@ -320,11 +294,7 @@ class MultiTaskEstimator(ModelParameters):
     def _solve(self, tasks: Tasks | None) -> Solution | None:
         """The model on these tasks, solved; cross-checked where that was asked for."""
         if self.check not in (None, "subsample", "full"):
-            raise ModelError(
-                f"check={quoted(self.check)}",
-                term=type(self).__name__,
-                write_instead="write None, 'subsample' or 'full'",
-            )
+            raise wrong_option(self, "check", "write None, 'subsample' or 'full'")
         if tasks is None:
             return None
         problem = self._problem(tasks)
@@ -432,10 +402,6 @@ class MultiTaskEstimator(ModelParameters):
             return X
         return checked_inputs(self, X, reset=False)
 
-    def _read(self, y):
-        """Return what `score` takes in the place of y, where many fits are scored on it."""
-        return y
-
     # ----------------------------------------------------------------------------------------------- pickles
 
     def __getstate__(self):
@@ -507,11 +473,7 @@ ONE_CLASS = ("constant", "skip", "error")
 def check_one_class(self) -> None:
     """ModelError for an option that is not known."""
     if self.one_class not in ONE_CLASS:
-        raise ModelError(
-            f"one_class={quoted(self.one_class)}",
-            term=type(self).__name__,
-            write_instead=f"write one of {', '.join(map(repr, ONE_CLASS))}",
-        )
+        raise wrong_option(self, "one_class", f"write one of {', '.join(map(repr, ONE_CLASS))}")
 
 
 class OneTaskWarning(UserWarning):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -21,17 +22,6 @@ from mtldsl.estimators.label_tables import number_distinct_rows
 from mtldsl.estimators.sample_weights import of_labels
 from mtldsl.solution.thresholds import best_threshold
 from mtldsl.utils.validation import as_whole, generator, quoted
-
-__all__ = [
-    "CALIBRATIONS",
-    "HeldOutRows",
-    "calibrators",
-    "log_odds",
-    "metric_of",
-    "out_of_fold",
-    "thresholds",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # Scores of rows that a classifier was not fitted on, and the thresholds that are best for a metric on them.
@@ -63,6 +53,13 @@ class HeldOutRows(NamedTuple):
     signs: np.ndarray
     weights: np.ndarray
     rows: np.ndarray
+
+    def tasks(self, factors=None) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Yield (scores, labels, weights) of every task, of the rows that have all three; factors are of the rows of y."""
+        weights = self.weights if factors is None else self.weights * factors[self.rows]
+        for z, y, w in zip(self.z.T, self.signs.T, weights.T, strict=True):
+            kept = ~np.isnan(z) & ~np.isnan(y) & (w > 0)
+            yield z[kept], y[kept], w[kept]
 
 
 def out_of_fold(
@@ -137,12 +134,10 @@ def thresholds(held: HeldOutRows, metric: Metric, factors=None) -> np.ndarray:
     factors : (rows of y, m) what a label counts for in the metric, beside its weight
     """
     found = np.zeros(held.z.shape[1])
-    weights = held.weights if factors is None else held.weights * factors[held.rows]
-    for i, (z, y, w) in enumerate(zip(held.z.T, held.signs.T, weights.T, strict=True)):
-        kept = ~np.isnan(z) & ~np.isnan(y) & (w > 0)
-        if len(np.unique(y[kept])) == 2:
-            own = None if (w[kept] == 1.0).all() else w[kept]
-            found[i] = best_threshold(z[kept], y[kept], metric, "tune_thresholds", i, own)
+    for i, (z, y, w) in enumerate(held.tasks(factors)):
+        if len(np.unique(y)) == 2:
+            own = None if (w == 1.0).all() else w
+            found[i] = best_threshold(z, y, metric, "tune_thresholds", i, own)
     return found
 
 
@@ -168,11 +163,9 @@ def calibrators(held: HeldOutRows, kind: str, factors=None) -> list:
             f"calibration={quoted(kind)}", write_instead=f"write None, {' or '.join(map(repr, CALIBRATIONS))}"
         )
     learn = _sigmoid if kind == "sigmoid" else _isotonic
-    weights = held.weights if factors is None else held.weights * factors[held.rows]
     found = []
-    for z, y, w in zip(held.z.T, held.signs.T, weights.T, strict=True):
-        kept = ~np.isnan(z) & ~np.isnan(y) & (w > 0)
-        z, positive, w = z[kept], y[kept] > 0, w[kept]
+    for z, y, w in held.tasks(factors):
+        positive = y > 0
         if positive.all() or not positive.any():
             found.append(None)
             continue

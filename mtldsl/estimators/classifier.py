@@ -25,12 +25,10 @@ from mtldsl.estimators.base_estimator import (
 from mtldsl.estimators.calibration import calibrators, log_odds, metric_of, out_of_fold, thresholds
 from mtldsl.estimators.estimator_inputs import refuse_unpaired
 from mtldsl.estimators.label_tables import (
-    LabelTable,
     agreement,
     hold_classes,
     hold_targets,
     keep_targets,
-    scores_of_labels,
     share_right,
     unique_rows,
 )
@@ -40,15 +38,6 @@ from mtldsl.estimators.sample_weights import class_weights, of_labels
 from mtldsl.estimators.targets import ClassTargets, labels_of, name_of_vector
 from mtldsl.solution.predictors import probabilities
 from mtldsl.solution.solution import Solution
-
-__all__ = [
-    "KernelMultiTaskClassifier",
-    "LabelGraphClassifier",
-    "MultiTaskClassifier",
-    "compares_classes",
-    "models_probabilities",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # What the words of a classifier's model say of it: whether it has `predict_proba`, and whether its loss is of all classes of a row.
@@ -320,12 +309,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
         else:
             P = (z >= 0) * 1.0 if self.solution_ is None else probabilities(self.solution_.loss, z)
         P = np.where(self._constant_side != 0, np.where(np.isnan(z), np.nan, z >= 0), P)
-        if self._labels.kind == "binary":
-            return np.hstack([1.0 - P, P]) if len(self.classes_) == 2 else np.ones((len(P), 1))
-        if self._labels.kind == "multilabel":
-            return P
-        total = P.sum(axis=1, keepdims=True)
-        return np.where(total > 0, P / np.where(total > 0, total, 1.0), 1.0 / P.shape[1])
+        return self._labels.probabilities_of_rows(P)
 
     @available_if(models_probabilities)
     def predict_log_proba(self, X) -> np.ndarray:
@@ -339,11 +323,6 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
         hold_targets(self, y)
         hold_classes(self, y)
         return share_right(y, self.predict(X), sample_weight)
-
-    _scores_of = scores_of_labels
-
-    def _read(self, y):
-        return LabelTable.of(y)
 
     def _scores_by_task(self, X, y) -> np.ndarray:
         """(m,) the accuracy of every column; NaN where it has no label."""
@@ -567,9 +546,7 @@ class LabelGraphClassifier(MultiTaskClassifier):
         P[:] = np.nan if self.one_class == "skip" else self._constant_side > 0
         if self.solution_ is not None:
             P[:, self._learned] = self.solution_.predict_proba(self._with_ones(X))
-        if self._labels.kind == "multilabel":
-            return P
-        return np.hstack([1.0 - P, P]) if len(self.classes_) == 2 else np.ones((len(P), 1))
+        return self._labels.probabilities_of_rows(P)
 
     def _with_ones(self, X):
         if not self.fit_intercept:

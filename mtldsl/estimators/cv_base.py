@@ -5,9 +5,11 @@ from __future__ import annotations
 import inspect
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,6 +26,7 @@ from mtldsl.data.splits import refuse_overlap, stratified_folds
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError, MTLError
 from mtldsl.estimators.base_estimator import MultiTaskEstimator, OneTaskWarning
+from mtldsl.estimators.estimator_inputs import wrong_option
 from mtldsl.estimators.positive_class import OF_POSITIVES, PositiveClassWarning, warn_of_positives
 from mtldsl.estimators.regressor import MultiTaskRegressor
 from mtldsl.estimators.scorers import MeasureScorer, fold_scorer
@@ -38,14 +41,6 @@ from mtldsl.solution.solution import Solution
 from mtldsl.utils.arrays import as_array
 from mtldsl.utils.progress import progress_bar
 from mtldsl.utils.validation import as_whole, generator, quoted
-
-__all__ = [
-    "CrossValidated",
-    "PerTaskScorer",
-    "of_fold",
-    "parameter_of",
-    "with_parameters",
-]
 
 # --------------------------------------------------------------------------------------------------------------
 # Every task scored by itself, in the order of all of them: a fold may have lost some, or met them in another order.
@@ -120,27 +115,19 @@ def of_fold(estimator, name, values, scoring, X, y, sample_weight, others, train
         return [np.nan] * len(values)
     problem = estimator._problem(tasks)
     parameter, solve_options = parameter_of(problem, name, type(estimator).__name__), estimator._options()
-    known, found = (held_out[0], estimator._read(held_out[1])), FoldScores()
-    by_task = scoring if isinstance(scoring, PerTaskScorer) else None
-    own = scoring is None or by_task is not None  # weights are all that these scores ask for
-    if own and problem.is_convex:
-        for points in certified_points(problem, parameter, values, solve_options):
-            if by_task is not None:
-                found += [by_task(estimator._with(point), *held_out, **options) for point in points]
-            else:
-                found += estimator._scores_of(points, *known, options)
-        return found
-    for solution in problem.path(parameter, values, **solve_options):
-        estimator._finish(solution)
-        if by_task is not None:
-            found.append(by_task(estimator, *held_out, **options))
-        elif scoring is None:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UndefinedMetricWarning)  # a fold without a score is left out
-                found.append(float(estimator.score(*known, **options)))
-        else:
-            with found.listening():
-                found.append(float(scoring(estimator, *held_out, **options)))
+    found, by_task = FoldScores(), isinstance(scoring, PerTaskScorer)
+    points: Iterable
+    if problem.is_convex and (scoring is None or by_task):  # weights are all that these scores ask for
+        points = chain.from_iterable(certified_points(problem, parameter, values, solve_options))
+    else:
+        points = problem.path(parameter, values, **solve_options)
+    for point in points:
+        estimator._finish(point)
+        with found.listening():
+            score = (scoring or type(estimator).score)(estimator, *held_out, **options)
+        found.append(score if by_task else float(score))
+    if scoring is None:
+        found.said.clear()  # a fold without a score is left out
     if len(found) < len(values):  # a path ends after Ctrl-C: there is nothing to choose among
         raise KeyboardInterrupt
     return found
@@ -157,8 +144,17 @@ std_test_score, standard_error, split0_test_score, ... With per_task, solution_ 
 regularization chosen, and solutions_ has one a task."""
 
 
+#: the arguments of the choice, and another default than the plain estimator has
+_ARGUMENTS = {
+    "parameter": "lam", "values": None, "n_values": 30, "eps": 1e-3, "cv": 5, "scoring": None, "one_standard_error": False,
+    "per_task": False, "random_state": 0, "verbose": False, "tol": 1e-4,
+}  # fmt: skip
+
+
 def with_parameters(cls):
-    """Class decorator: write the parameters of the choice, and those of the plain estimator, in place of `{parameters}` in the documentation."""
+    """Class decorator: the arguments of the choice beside those of the plain estimator, in the constructor, and in place of `{parameters}` in
+    the documentation."""
+    cls.__init__ = _constructor(cls._plain)
     plain = _parameters_of(cls._plain)
     if "as in `MultiTaskRegressor`" in plain:
         plain = "\n".join(line for line in plain.split("\n") if "as in `MultiTaskRegressor`" not in line)
@@ -166,6 +162,26 @@ def with_parameters(cls):
     text = f"The choice:\n\n{_parameters_of(CrossValidated)}\n\nThe model and its fit:\n\n{plain}\n\n{_ATTRIBUTES}"
     cls.__doc__ = inspect.cleandoc(cls.__doc__).replace("{parameters}", text)
     return cls
+
+
+def _constructor(plain: type) -> Callable[..., None]:
+    """A constructor with the arguments of the plain estimator and of the choice, as scikit-learn reads them off its signature."""
+    known = dict(inspect.signature(plain.__init__).parameters)
+    others = known.pop("parameters")
+    choice = {
+        name: inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value)
+        for name, value in _ARGUMENTS.items()
+    }
+    known |= choice
+    defaults = {name: each.default for name, each in known.items() if name not in ("self", "model")}
+
+    def __init__(self, model=None, **arguments):
+        own = {name: arguments.pop(name, default) for name, default in defaults.items()}
+        self._set({"model": model, **own, "parameters": arguments})
+
+    # functions have no such attribute for a type checker
+    setattr(__init__, "__signature__", inspect.Signature([*known.values(), others]))  # noqa: B010
+    return __init__
 
 
 def _parameters_of(cls) -> str:
@@ -307,11 +323,8 @@ class CrossValidated(MultiTaskEstimator):
     def _chosen(self) -> str:
         """The name of the parameter that is chosen: `parameter`, or the only one that a model without it has."""
         known = self._stated().parameters
-        return (
-            known[0]
-            if self.parameter not in known and self.parameter == "lam" and len(known) == 1
-            else self.parameter
-        )
+        only = len(known) == 1 and self.parameter == "lam"
+        return known[0] if only else self.parameter
 
     def _scorer(self, y):
         """Return what scores a fold's fits; None for the estimator's own score."""
@@ -341,11 +354,7 @@ class CrossValidated(MultiTaskEstimator):
             )
         folds = None if isinstance(self.cv, bool) else as_whole(self.cv)
         if folds is not None and folds < 2:
-            raise DataError(
-                f"cv={quoted(self.cv)}",
-                term=type(self).__name__,
-                write_instead="write a number of folds >= 2",
-            )
+            raise wrong_option(self, "cv", "write a number of folds >= 2", DataError)
         if folds is not None and n_samples < folds:
             raise DataError(
                 f"n_samples = {n_samples}: {folds} folds need {folds} rows",
@@ -354,22 +363,15 @@ class CrossValidated(MultiTaskEstimator):
             )
         n, eps = as_whole(self.n_values), self.eps
         if n is None or n < 1:
-            raise ModelError(
-                f"n_values={quoted(self.n_values)}",
-                term=type(self).__name__,
-                write_instead="write a whole number >= 1",
-            )
+            raise wrong_option(self, "n_values", "write a whole number >= 1")
         if isinstance(eps, bool) or not isinstance(eps, int | float | np.number) or not 0 < eps < 1:
-            raise ModelError(
-                f"eps={quoted(eps)}",
-                term=type(self).__name__,
-                write_instead="write a number between 0 and 1, such as 1e-3",
-            )
+            raise wrong_option(self, "eps", "write a number between 0 and 1, such as 1e-3")
 
     def _values(self, model: Any) -> dict[str, Any]:
         """Any value stands for the one that is chosen, until it is."""
         if self._parameters.get(self._chosen) is None and model.defaults.get(self._chosen) is None:
-            model = _ModelWithDefault(model, self._chosen)
+            defaults = {**model.defaults, self._chosen: 1.0}
+            model = SimpleNamespace(parameters=model.parameters, defaults=defaults)
         return super()._values(model)
 
     def _options(self) -> dict[str, Any]:
@@ -537,11 +539,3 @@ def _is_loud(verbose, typed: str) -> bool:
     if isinstance(verbose, bool) or (number is not None and number >= 0):
         return bool(verbose)
     raise ModelError(term=f"{typed}(verbose={quoted(verbose)})", write_instead="write True or False")
-
-
-class _ModelWithDefault:
-    """A model one of whose parameters has some value."""
-
-    def __init__(self, model, parameter: str):
-        self.parameters = model.parameters
-        self.defaults = {**model.defaults, parameter: 1.0}

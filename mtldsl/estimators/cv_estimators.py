@@ -12,13 +12,6 @@ from mtldsl.estimators.grouped import GroupedMultiTaskClassifier, GroupedMultiTa
 from mtldsl.estimators.regressor import MultiTaskRegressor
 from mtldsl.estimators.targets import labels_of, numbers_of_targets, vector_of
 
-__all__ = [
-    "GroupedMultiTaskClassifierCV",
-    "GroupedMultiTaskRegressorCV",
-    "MultiTaskClassifierCV",
-    "MultiTaskRegressorCV",
-]
-
 
 @with_parameters
 class MultiTaskRegressorCV(CrossValidated, MultiTaskRegressor):
@@ -36,34 +29,6 @@ class MultiTaskRegressorCV(CrossValidated, MultiTaskRegressor):
     """
 
     _plain: ClassVar[type] = MultiTaskRegressor
-
-    def __init__(
-        self,
-        model=None,
-        *,
-        loss="squared_loss",
-        penalty="l21_norm",
-        parameter="lam",
-        values=None,
-        n_values=30,
-        eps=1e-3,
-        cv=5,
-        scoring=None,
-        one_standard_error=False,
-        per_task=False,
-        subject_to=(),
-        fit_intercept=True,
-        warm_start=False,
-        tol=1e-4,
-        max_seconds=None,
-        solver="auto",
-        check=None,
-        random_state=0,
-        n_jobs=None,
-        verbose=False,
-        **parameters,
-    ):
-        self._set(locals())
 
     def fit(self, X, y, sample_weight=None):
         """X (n, d), y (n,) or (n, m); sample_weight (n,) or (n, m)."""
@@ -89,39 +54,6 @@ class MultiTaskClassifierCV(CrossValidated, MultiTaskClassifier):
 
     _plain: ClassVar[type] = MultiTaskClassifier
 
-    def __init__(
-        self,
-        model=None,
-        *,
-        loss="logistic_loss",
-        penalty="l21_norm",
-        parameter="lam",
-        values=None,
-        n_values=30,
-        eps=1e-3,
-        cv=5,
-        scoring=None,
-        one_standard_error=False,
-        per_task=False,
-        subject_to=(),
-        fit_intercept=True,
-        class_weight=None,
-        one_class="constant",
-        tune_thresholds=None,
-        calibration=None,
-        inner_folds=5,
-        warm_start=False,
-        tol=1e-4,
-        max_seconds=None,
-        solver="auto",
-        check=None,
-        random_state=0,
-        n_jobs=None,
-        verbose=False,
-        **parameters,
-    ):
-        self._set(locals())
-
     def fit(self, X, y, sample_weight=None):
         """X (n, d), y (n,) or (n, m); sample_weight (n,) or (n, m)."""
         self._fit(X, y, sample_weight)
@@ -137,8 +69,20 @@ class MultiTaskClassifierCV(CrossValidated, MultiTaskClassifier):
         return labels_of(y).signs
 
 
+class GroupedCrossValidated(CrossValidated):
+    """A choice for one long table, whose rows belong to tasks."""
+
+    def fit(self, X, y, groups=None, sample_weight=None):
+        """X (n, d), with the column of tasks where `task` names one; y (n,); groups (n,)."""
+        return self._fit(X, y, sample_weight, groups=groups)
+
+    def score(self, X, y, groups=None, sample_weight=None) -> float:
+        """Score by `scoring`, as the folds were scored; without it by the plain estimator's own score."""
+        return self._score(X, y, groups=groups, sample_weight=sample_weight)
+
+
 @with_parameters
-class GroupedMultiTaskRegressorCV(CrossValidated, GroupedMultiTaskRegressor):
+class GroupedMultiTaskRegressorCV(GroupedCrossValidated, GroupedMultiTaskRegressor):
     """Regression over one long table whose rows belong to tasks, its regularization chosen by cross-validation within the tasks.
 
     {parameters}
@@ -156,50 +100,12 @@ class GroupedMultiTaskRegressorCV(CrossValidated, GroupedMultiTaskRegressor):
 
     _plain: ClassVar[type] = GroupedMultiTaskRegressor
 
-    def __init__(
-        self,
-        model=None,
-        *,
-        loss="squared_loss",
-        penalty="l21_norm",
-        parameter="lam",
-        values=None,
-        n_values=30,
-        eps=1e-3,
-        cv=5,
-        scoring=None,
-        one_standard_error=False,
-        per_task=False,
-        task=None,
-        unseen="error",
-        subject_to=(),
-        fit_intercept=True,
-        warm_start=False,
-        tol=1e-4,
-        max_seconds=None,
-        solver="auto",
-        check=None,
-        random_state=0,
-        n_jobs=None,
-        verbose=False,
-        **parameters,
-    ):
-        self._set(locals())
-
-    def fit(self, X, y, groups=None, sample_weight=None):
-        """X (n, d), with the column of tasks where `task` names one; y (n,); groups (n,)."""
-        return self._fit(X, y, sample_weight, groups=groups)
-
     def _fold_table(self, X, y, groups) -> np.ndarray:
         return self._by_task(X, groups, numbers_of_targets(vector_of(y)).Y[:, 0])
 
-    def score(self, X, y, groups=None, sample_weight=None) -> float:
-        """Score by `scoring`, as the folds were scored; without it by the plain estimator's own score."""
-        return self._score(X, y, groups=groups, sample_weight=sample_weight)
-
 
 @with_parameters
-class GroupedMultiTaskClassifierCV(CrossValidated, GroupedMultiTaskClassifier):
+class GroupedMultiTaskClassifierCV(GroupedCrossValidated, GroupedMultiTaskClassifier):
     """Classification over one long table whose rows belong to tasks, its regularization chosen by cross-validation within the tasks.
 
     {parameters}
@@ -215,45 +121,5 @@ class GroupedMultiTaskClassifierCV(CrossValidated, GroupedMultiTaskClassifier):
 
     _plain: ClassVar[type] = GroupedMultiTaskClassifier
 
-    def __init__(
-        self,
-        model=None,
-        *,
-        loss="logistic_loss",
-        penalty="l21_norm",
-        parameter="lam",
-        values=None,
-        n_values=30,
-        eps=1e-3,
-        cv=5,
-        scoring=None,
-        one_standard_error=False,
-        per_task=False,
-        task=None,
-        unseen="error",
-        subject_to=(),
-        fit_intercept=True,
-        class_weight=None,
-        one_class="constant",
-        warm_start=False,
-        tol=1e-4,
-        max_seconds=None,
-        solver="auto",
-        check=None,
-        random_state=0,
-        n_jobs=None,
-        verbose=False,
-        **parameters,
-    ):
-        self._set(locals())
-
-    def fit(self, X, y, groups=None, sample_weight=None):
-        """X (n, d), with the column of tasks where `task` names one; y (n,) of two classes; groups (n,)."""
-        return self._fit(X, y, sample_weight, groups=groups)
-
     def _fold_table(self, X, y, groups) -> np.ndarray:
         return self._by_task(X, groups, labels_of(vector_of(y)).signs[:, 0])
-
-    def score(self, X, y, groups=None, sample_weight=None) -> float:
-        """Score by `scoring`, as the folds were scored; without it by the plain estimator's own score."""
-        return self._score(X, y, groups=groups, sample_weight=sample_weight)

@@ -8,18 +8,9 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from mtldsl.data.input_checks import as_rows, labels_of, refuse_shuffled, refuse_turned, unlike
-from mtldsl.errors import DataError
+from mtldsl.errors import DataError, ModelError, MTLError
 from mtldsl.utils.arrays import refuse_duplicate_columns
-
-__all__ = [
-    "InputError",
-    "checked_inputs",
-    "hold_columns",
-    "ids_of",
-    "matrix_of",
-    "objects_of",
-    "refuse_unpaired",
-]
+from mtldsl.utils.validation import quoted
 
 
 @dataclass(frozen=True)
@@ -30,6 +21,13 @@ class InputSettings:
 
 
 SETTINGS = InputSettings()
+
+
+def wrong_option(estimator, name: str, instead: str, error: type[MTLError] = ModelError) -> MTLError:
+    """The error of an estimator's option: what it is, and what to write instead."""
+    return error(
+        f"{name}={quoted(getattr(estimator, name))}", term=type(estimator).__name__, write_instead=instead
+    )
 
 
 class InputError(DataError, TypeError):

@@ -37,14 +37,6 @@ from mtldsl.solution.solution import Solution
 from mtldsl.utils.arrays import as_frame
 from mtldsl.utils.validation import quoted
 
-__all__ = [
-    "GroupedMultiTaskClassifier",
-    "GroupedMultiTaskRegressor",
-    "RowsOfTasks",
-    "distinct",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Which row of one long table is of which task, and whose weights answer it: what the grouped estimators share.
 
@@ -412,13 +404,10 @@ class GroupedMultiTaskClassifier(ClassifierMixin, RowsOfTasks):
     @available_if(models_probabilities)
     def predict_proba(self, X, groups=None) -> np.ndarray:
         """(n, 2)."""
-        z = self._row_scores(X, groups)
-        if len(self.classes_) == 1:
-            return np.ones((len(z), 1))
-        positive = (
-            np.where(z >= 0, 1.0, 0.0) if self.solution_ is None else probabilities(self.solution_.loss, z)
+        z = self._row_scores(X, groups)[:, None]
+        return self._labels.probabilities_of_rows(
+            (z >= 0) * 1.0 if self.solution_ is None else probabilities(self.solution_.loss, z)
         )
-        return np.stack([1.0 - positive, positive], axis=1)
 
     @available_if(models_probabilities)
     def predict_log_proba(self, X, groups=None) -> np.ndarray:

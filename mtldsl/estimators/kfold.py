@@ -14,10 +14,6 @@ from mtldsl.estimators.estimator_inputs import refuse_unpaired
 from mtldsl.estimators.label_tables import to_spread
 from mtldsl.utils.validation import as_flag, generator
 
-__all__ = [
-    "MultiTaskKFold",
-]
-
 
 class MultiTaskKFold(BaseCrossValidator):
     """Folds for tables of labels with gaps, of which some labels are rare: scikit-learn's splitters take no NaN in y and stratify one label.

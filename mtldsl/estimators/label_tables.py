@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
@@ -20,25 +19,6 @@ from mtldsl.estimators.targets import (
     sorted_classes,
 )
 from mtldsl.utils.arrays import as_frame
-
-__all__ = [
-    "LabelTable",
-    "agreement",
-    "complete_classes",
-    "hold_classes",
-    "hold_targets",
-    "keep_targets",
-    "learned_attribute",
-    "number_distinct_rows",
-    "place_scores",
-    "scores_of_labels",
-    "share_right",
-    "signs_of",
-    "to_spread",
-    "undefined_score",
-    "unique_rows",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # Rows that are the same, with the same labels, as one row with the sum of their weights; in an order that is their own.
@@ -170,40 +150,22 @@ def place_scores(table: np.ndarray, known, all_known, opposite) -> np.ndarray:
 # Labels that were not learned from: beside predictions, as a scorer asks for them, and as folds are dealt by them.
 
 
-@dataclass(frozen=True, eq=False)
-class LabelTable:
-    """Labels (n, m) read once, for scores of many predictions; where there are any, and the rows that have one."""
-
-    table: np.ndarray
-    there: np.ndarray
-    rows: np.ndarray
-
-    @classmethod
-    def of(cls, y) -> LabelTable:
-        """y itself where it has been read."""
-        if isinstance(y, LabelTable):
-            return y
-        table, _, _ = columns_of(y)
-        there = ~missing_mask(table)
-        return cls(table, there, np.flatnonzero(there.any(axis=1)))
-
-
 def agreement(y, predicted) -> tuple[np.ndarray, np.ndarray]:
     """(where predictions (n, m) are the labels y, where y has labels), both (n, m)."""
-    seen = LabelTable.of(y)
-    if predicted.shape not in (seen.table.shape, seen.table.shape[:1]):
+    table, _, _ = columns_of(y)
+    if predicted.shape not in (table.shape, table.shape[:1]):
         raise DataError(
-            f"y has the shape {seen.table.shape}, and predictions have {predicted.shape}", argument="y"
+            f"y has the shape {table.shape}, and predictions have {predicted.shape}", argument="y"
         )
-    predicted = np.reshape(predicted, seen.table.shape)
-    return np.asarray(seen.table == predicted, dtype=bool) & seen.there, seen.there
+    there = ~missing_mask(table)
+    return np.asarray(table == np.reshape(predicted, table.shape), dtype=bool) & there, there
 
 
 def hold_classes(estimator, y) -> None:
     """DataError for labels that an estimator cannot have learned, each of which would count as wrong: see `complete_classes`."""
     known = learned_attribute(estimator, "label_classes_")
     known = learned_attribute(estimator, "classes_") if known is None else known
-    if known is not None and not isinstance(y, LabelTable):
+    if known is not None:
         complete_classes(known, y)
 
 
@@ -215,26 +177,12 @@ def undefined_score(why: str) -> float:
 
 def share_right(y, predicted, sample_weight=None) -> float:
     """The share of rows whose labels are all right; missing labels are not counted, nor rows that have none."""
-    seen = LabelTable.of(y)
-    right, there = agreement(seen, predicted)
-    weights = of_rows(sample_weight, len(seen.table))
-    weights = None if weights is None else weights[seen.rows]
-    if not seen.rows.size:
+    right, there = agreement(y, predicted)
+    weights, rows = of_rows(sample_weight, len(there)), there.any(axis=1)
+    if not rows.any():
         return undefined_score("y has no label")
     whole: np.ndarray = np.all(right | ~there, axis=1)
-    return float(np.average(whole[seen.rows], weights=weights))
-
-
-def scores_of_labels(estimator, points: list, X, y: LabelTable, options: dict) -> list[float]:
-    """`MultiTaskEstimator._scores_of` of a classifier of labels: of several points in one product, where every task has weights."""
-    if options or estimator.one_class_.size:
-        return [float(estimator._with(point).score(X, y, **options)) for point in points]
-    labels, X = estimator._with(points[0])._labels, estimator._checked(X)
-    Z, found = X @ np.hstack([point.coef for point in points]), []
-    for z, point in zip(np.split(Z, len(points), axis=1), points, strict=True):
-        z = z if point.intercept is None else z + point.intercept
-        found.append(share_right(y, labels.decoded(z >= 0.0, z)))
-    return found
+    return float(np.average(whole[rows], weights=None if weights is None else weights[rows]))
 
 
 def signs_of(y, classes, needs: str = "values") -> tuple[np.ndarray, tuple[str, ...] | None]:

@@ -22,12 +22,6 @@ from mtldsl.problems.named_models import find, models
 from mtldsl.problems.problem import Problem, minimize
 from mtldsl.utils.validation import as_float, quoted
 
-__all__ = [
-    "OWN",
-    "ModelSource",
-    "read_model_argument",
-]
-
 #: the edges that a model over a graph of labels has by itself
 OWN = "its own"
 

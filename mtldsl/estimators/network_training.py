@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from itertools import pairwise
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
@@ -19,26 +20,6 @@ from mtldsl.data.schema import Schema
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, MissingExtraError, ModelError, SolverError
 from mtldsl.utils.validation import as_flag
-
-__all__ = [
-    "ACTIVATIONS",
-    "Layers",
-    "NetworkOptions",
-    "SeparateBatch",
-    "SharedBatch",
-    "TrainedLayers",
-    "TrainingStatistics",
-    "as_samples",
-    "checked_structure",
-    "dense_alike",
-    "dense_inputs",
-    "dense_tasks",
-    "import_torch",
-    "kept_quadratic",
-    "torch_threads",
-    "train",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # What networks take: tasks and inputs that are dense, and no features of kernels.
@@ -143,11 +124,8 @@ class NetworkOptions:
         word = type(self).__name__
 
         def whole(name, value):
-            return int(
-                checked_number(
-                    word, name, value, lambda v: v >= 1 and v == int(v), "a whole number of at least 1"
-                )
-            )
+            must_be = "a whole number of at least 1"
+            return int(checked_number(word, name, value, lambda v: v >= 1 and v == int(v), must_be))
 
         for name in ("intercept", "standardize"):
             setattr(self, name, as_flag(getattr(self, name), f"{word}({name}", ModelError))
@@ -284,20 +262,24 @@ class TrainingStatistics:
 # Tasks as rows of inputs that a network sees once, however many tasks have a label there.
 
 
+class Batch:
+    """Samples whose arrays are taken together."""
+
+    def map(self, function) -> Any:
+        """The same samples with every array replaced."""
+        return type(self)(*map(function, vars(self).values()))
+
+    def rows(self, index) -> Any:
+        return self.map(lambda array: array[index])
+
+
 @dataclass(frozen=True, eq=False)
-class SharedBatch:
+class SharedBatch(Batch):
     """A label of every task at each row: X (R, d), labels and weights (R, m); weight 0 where a label is missing."""
 
     X: object
     labels: object
     weights: object
-
-    def map(self, function) -> SharedBatch:
-        """The same samples with every array replaced."""
-        return SharedBatch(function(self.X), function(self.labels), function(self.weights))
-
-    def rows(self, index) -> SharedBatch:
-        return self.map(lambda array: array[index])
 
     def squares(self, H, W, intercept):
         """Weighted squared residuals, one a label, of features H (R, p)."""
@@ -305,22 +287,13 @@ class SharedBatch:
 
 
 @dataclass(frozen=True, eq=False)
-class SeparateBatch:
+class SeparateBatch(Batch):
     """Each row belongs to one task: X (R, d), labels, weights and the task's position (R,)."""
 
     X: object
     labels: object
     weights: object
     task: object
-
-    def map(self, function) -> SeparateBatch:
-        """The same samples with every array replaced."""
-        return SeparateBatch(
-            function(self.X), function(self.labels), function(self.weights), function(self.task)
-        )
-
-    def rows(self, index) -> SeparateBatch:
-        return self.map(lambda array: array[index])
 
     def squares(self, H, W, intercept):
         """Weighted squared residuals, one a label, of features H (R, p)."""
@@ -457,7 +430,7 @@ class _TrainingRun:
     # ----------------------------------------------------------------------------------------------- the loop
 
     def run(self) -> TrainedLayers:
-        best: TrainedLayers | None = None
+        best: Any = None
         best_error, history, began = math.inf, [], perf_counter()
         n_rows = len(self.samples.X)
         batch = n_rows if self.options.batch_size is None else min(self.options.batch_size, n_rows)
@@ -469,20 +442,15 @@ class _TrainingRun:
             for rows in order.split(batch):
                 self._step(self.samples.rows(rows) if batch < n_rows else self.samples, n_rows / len(rows))
                 step += 1
+                rate = 0.5 * self.options.learning_rate * (1.0 + math.cos(math.pi * step / n_steps))
                 for group in self.optimizer.param_groups:
-                    group["lr"] = (
-                        0.5 * self.options.learning_rate * (1.0 + math.cos(math.pi * step / n_steps))
-                    )
+                    group["lr"] = rate
             look = self._look(perf_counter() - began)
             history.append(look)
             error = look.get("validation", -epoch)  # without validation data, later is better
             if error < best_error:
                 best, best_error = self._snapshot(look), error
-            elif (
-                best is not None
-                and self.options.patience is not None
-                and epoch - best.epoch >= self.options.patience
-            ):
+            elif epoch - best.epoch >= (self.options.patience or math.inf):
                 break
         assert best is not None  # there is an epoch, and `_look` lets no error pass that is not finite
         best.history = history

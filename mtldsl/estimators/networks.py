@@ -25,13 +25,6 @@ from mtldsl.estimators.network_training import (
 from mtldsl.solution.learned import correlation_of
 from mtldsl.solution.score import r_squared
 
-__all__ = [
-    "MultiTaskNetwork",
-    "NetworkPredictor",
-    "SingleTaskNetworks",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The face that trained networks share: predictions in the units of the labels, and scores.
 
@@ -76,12 +69,8 @@ class NetworkPredictor:
         statistics, or with a task or feature at another position.
         """
         tasks = dense_alike(self._fitted("scores"), tasks, "scores")
-        return np.array(
-            [
-                r_squared(z, y)
-                for z, y in zip(self._predicted(tasks), tasks.per_task(tasks.targets), strict=True)
-            ]
-        )
+        labels = tasks.per_task(tasks.targets)
+        return np.array([r_squared(z, y) for z, y in zip(self._predicted(tasks), labels, strict=True)])
 
     def score(self, tasks: Tasks) -> float:
         """The mean over tasks of `scores`."""
@@ -91,10 +80,8 @@ class NetworkPredictor:
         """Predictions for tasks on the scale of training: one vector a task."""
         if not tasks.is_shared:
             return [self._output_of(X, i) for i, X in enumerate(tasks.inputs)]
-        Z = self._outputs(tasks.X)
-        return (
-            list(Z.T) if tasks.mask is None else [z[kept] for z, kept in zip(Z.T, tasks.mask.T, strict=True)]
-        )
+        Z, mask = self._outputs(tasks.X), tasks.mask
+        return list(Z.T) if mask is None else [z[kept] for z, kept in zip(Z.T, mask.T, strict=True)]
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -203,7 +190,7 @@ class MultiTaskNetwork(NetworkOptions, NetworkPredictor):
             validation = dense_alike(schema, validation, f"{typed}: validation")
             share = 1.0 / (
                 validation.n_tasks * validation.counts
-            )  # so that weighted squares add up to a mean of means
+            )  # weighted squares add up to a mean of means
             held_out = as_samples(validation, scales, np.repeat(share, validation.counts))
         rng = np.random.default_rng(self.random_state)
         start = Layers.random(sizes, tasks.n_tasks, self.activation, rng)

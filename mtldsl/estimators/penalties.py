@@ -12,8 +12,6 @@ from mtldsl.language.suggestions import advice, meant
 from mtldsl.language.vocabulary import WORDS
 from mtldsl.utils.validation import quoted
 
-__all__ = ["no_penalty", "statement_of"]
-
 #: the penalties that an error lists, the most useful first
 _USEFUL = (
     "l21_norm", "trace_norm", "l1_norm", "ridge", "mean_regularizer", "l1_inf_norm", "l12_norm", "squared_trace_norm", "total_variation",

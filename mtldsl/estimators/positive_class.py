@@ -11,8 +11,6 @@ from mtldsl.atoms.metrics.contingency import BalancedError, ErrorRate, GMean
 from mtldsl.atoms.metrics.ranking import ROCArea
 from mtldsl.estimators.targets import ClassTargets
 
-__all__ = ["EVEN", "OF_POSITIVES", "PositiveClassWarning", "positives", "warn_of_positives"]
-
 #: the measures by name that change where the two classes change places
 OF_POSITIVES = frozenset(("f1", "f1_micro", "f1_weighted", "precision", "recall", "average_precision"))
 

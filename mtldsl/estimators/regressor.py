@@ -19,8 +19,6 @@ from mtldsl.solution.predictors import decide
 from mtldsl.solution.score import r_squared
 from mtldsl.solution.solution import Solution
 
-__all__ = ["MultiTaskRegressor", "r_squared_of_task"]
-
 
 class MultiTaskRegressor(MultiOutputMixin, RegressorMixin, MultiTaskEstimator):
     """Regression on all columns of y at once, each fit with a certificate.

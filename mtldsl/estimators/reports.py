@@ -28,8 +28,6 @@ from mtldsl.utils.validation import quoted
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-__all__ = ["frame", "importances", "report", "solution_of", "summary"]
-
 
 @dataclass(frozen=True)
 class ReportSettings:

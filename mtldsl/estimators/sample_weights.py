@@ -8,9 +8,7 @@ import numpy as np
 
 from mtldsl.data.input_checks import weights_of
 from mtldsl.errors import DataError
-from mtldsl.utils.validation import as_float, quoted
-
-__all__ = ["class_weights", "of_labels", "of_rows"]
+from mtldsl.utils.validation import as_float, plain, quoted
 
 
 def of_labels(sample_weight, shape: tuple[int, int]) -> np.ndarray | None:
@@ -72,15 +70,11 @@ def class_weights(class_weight, labels, weights: np.ndarray | None) -> np.ndarra
     if isinstance(class_weight, Mapping):
         factors = _of_classes(class_weight, labels)
     elif (
-        isinstance(class_weight, list | tuple)
-        and labels.kind == "multilabel"
+        labels.kind == "multilabel"
+        and isinstance(class_weight, list | tuple)
         and len(class_weight) == signs.shape[1]
     ):
-        parts = [
-            _two_sided(each, known, of)
-            for each, known, of in zip(class_weight, labels.classes, signs.T, strict=True)
-        ]
-        factors = np.stack(parts, axis=1)
+        factors = _of_columns(class_weight, labels)
     else:
         raise DataError(
             f"class_weight={quoted(class_weight, 60)}",
@@ -92,17 +86,18 @@ def class_weights(class_weight, labels, weights: np.ndarray | None) -> np.ndarra
 
 def _of_classes(class_weight: Mapping, labels) -> np.ndarray:
     if labels.kind == "multilabel":
-        parts = [
-            _two_sided(class_weight, known, of)
-            for known, of in zip(labels.classes, labels.signs.T, strict=True)
-        ]
-        return np.stack(parts, axis=1)
+        return _of_columns([class_weight] * len(labels.classes), labels)
     _refuse_unknown(class_weight, labels.classes)
     each = np.array([_weight(class_weight, known) for known in labels.classes])
     if labels.kind == "binary":
         return np.where(labels.signs > 0, each[-1], each[0])
     which = np.argmax(np.nan_to_num(labels.signs, nan=-2.0), axis=1)
     return np.repeat(each[which][:, None], labels.signs.shape[1], axis=1)
+
+
+def _of_columns(each, labels) -> np.ndarray:
+    columns = zip(each, labels.classes, labels.signs.T, strict=True)
+    return np.stack([_two_sided(*column) for column in columns], axis=1)
 
 
 def _two_sided(class_weight, known, signs) -> np.ndarray:
@@ -120,11 +115,11 @@ def _two_sided(class_weight, known, signs) -> np.ndarray:
 
 def _weight(class_weight: Mapping, known) -> float:
     """Return the weight of a class, 1 where none is given."""
-    given = class_weight.get(_plain(known), 1.0)
+    given = class_weight.get(plain(known), 1.0)
     weight = as_float(given)
     if weight is None or not 0 <= weight < np.inf:
         raise DataError(
-            f"class_weight={quoted(class_weight, 60)}: the weight of {_plain(known)!r} is {quoted(given)}",
+            f"class_weight={quoted(class_weight, 60)}: the weight of {plain(known)!r} is {quoted(given)}",
             argument="class_weight",
             write_instead="write a finite number >= 0",
         )
@@ -132,14 +127,10 @@ def _weight(class_weight: Mapping, known) -> float:
 
 
 def _refuse_unknown(class_weight: Mapping, classes) -> None:
-    known = {_plain(each) for each in classes}
+    known = {plain(each) for each in classes}
     strange = [each for each in class_weight if each not in known]
     if strange:
         raise DataError(
             f"class_weight names the class {strange[0]!r}; the classes are {', '.join(map(repr, sorted(known, key=str)))}",
             argument="class_weight",
         )
-
-
-def _plain(each):
-    return each.item() if isinstance(each, np.generic) else each

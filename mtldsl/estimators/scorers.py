@@ -27,8 +27,6 @@ from mtldsl.solution.measures import measure, named_measure
 from mtldsl.solution.score import Score, evaluate
 from mtldsl.utils.validation import quoted
 
-__all__ = ["MeasureScorer", "classes_of", "fold_scorer", "scorer"]
-
 #: scikit-learn's scorers that do not take a vector of several classes
 _OF_TWO_CLASSES = frozenset(("average_precision", "f1", "precision", "recall", "roc_auc"))
 

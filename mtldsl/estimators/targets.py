@@ -19,22 +19,6 @@ from mtldsl.errors import DataError
 from mtldsl.utils.arrays import as_array, as_frame, refuse_duplicate_columns, require_sound
 from mtldsl.utils.validation import INSTEAD, is_missing, quoted
 
-__all__ = [
-    "ClassTargets",
-    "RegressionTargets",
-    "binary_columns",
-    "columns_of",
-    "is_vector",
-    "labels_of",
-    "missing_mask",
-    "name_of_vector",
-    "numbers_of_targets",
-    "require_y",
-    "sorted_classes",
-    "vector_of",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # y in whatever it comes, numpy, pandas, polars, sparse or lists, as the columns of one array, and where they are missing.
 
@@ -254,6 +238,15 @@ class ClassTargets:
         if self.kind == "binary":
             return z[:, 0]
         return z[:, 1] - z[:, 0] if self.kind == "multiclass" and len(self.classes) == 2 else z
+
+    def probabilities_of_rows(self, P: np.ndarray) -> np.ndarray:
+        """Probabilities (n, m) of the tasks' second classes as scikit-learn wants them: of a vector (n, k) of all its classes, summing to one."""
+        if self.kind == "multilabel":
+            return P
+        if self.kind == "binary":
+            return np.hstack([1.0 - P, P]) if len(self.classes) == 2 else np.ones((len(P), 1))
+        total = P.sum(axis=1, keepdims=True)
+        return np.where(total > 0, P / np.where(total > 0, total, 1.0), 1.0 / P.shape[1])
 
     def decoded(self, positive: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """Classes (n,) or (n, m), in the type of y, from who is positive (n, m) and the scores behind it."""

@@ -13,18 +13,13 @@ from mtldsl.data.derived import label_table
 from mtldsl.data.tasks import Tasks
 from mtldsl.problems.problem import Problem
 
-__all__ = ["UnlikeUnitsWarning", "warn_of_units"]
-
 
 @dataclass(frozen=True)
 class UnlikeUnitSettings:
-    """Limits of what is told of units.
+    """Limits of what is told of units."""
 
-    range_ratio    : one column may vary by so much more than another before it is told
-    constant_share : range of a column over its numbers, below which it is constant but for rounding
-    """
-
-    range_ratio: float = 1e3
+    range_ratio: float = 1e3  # one column may vary by so much more than another before it is told
+    # range of a column over its numbers, below which it is constant but for rounding
     constant_share: float = 1e-9
 
 

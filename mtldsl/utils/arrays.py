@@ -16,22 +16,6 @@ from scipy import sparse
 from mtldsl.errors import DataError, MTLError
 from mtldsl.utils.validation import INSTEAD, UnreadableError, distinct_names, is_missing, quoted, read_number
 
-__all__ = [
-    "AXES",
-    "CORRELATION_ROUNDING",
-    "MAX_EXACT_WHOLE",
-    "as_array",
-    "as_frame",
-    "digest",
-    "numbers_of",
-    "numbers_of_column",
-    "place_of",
-    "read_dense",
-    "refuse_duplicate_columns",
-    "require_sound",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Arrays as a user may hand them over: the same real numbers in a plain numpy array, or an error that says what to write.
 

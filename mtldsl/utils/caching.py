@@ -4,19 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
-
-__all__ = [
-    "Lazy",
-    "LazyField",
-    "Store",
-    "cached_on_path",
-    "cached_property",
-    "path_cache",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # A property that is computed once: `functools.cached_property` without the lock that it has up to Python 3.11, which costs a small solve a few percent.
@@ -102,13 +92,18 @@ _store: ContextVar[Store | None] = ContextVar("what this path has made", default
 
 
 @contextmanager
-def path_cache(store: Store) -> Iterator[None]:
-    """Return what `cached_on_path` makes in this block is kept in the store, as long as whoever holds that."""
-    token = _store.set(store)
+def setting(variable: ContextVar[T], value: T) -> Iterator[None]:
+    """The variable has this value in the block."""
+    token = variable.set(value)
     try:
         yield
     finally:
-        _store.reset(token)
+        variable.reset(token)
+
+
+def path_cache(store: Store) -> AbstractContextManager[None]:
+    """A block in which what `cached_on_path` makes is kept in the store, as long as whoever holds that."""
+    return setting(_store, store)
 
 
 def cached_on_path(owner: object, what: str, make: Callable[[], T]) -> T:

@@ -8,14 +8,6 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
-__all__ = [
-    "announce_compilation",
-    "begins",
-    "busy",
-    "compiling_too",
-    "spent",
-]
-
 
 class _CompilationState:
     """One a process, as numba compiles under one lock: what a thread waits for another's function is compiling too."""

@@ -8,7 +8,7 @@ import re
 import secrets
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,35 +19,9 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.errors import DataError, MTLError
+from mtldsl.utils.caching import setting
 from mtldsl.utils.memory import available_memory
 from mtldsl.utils.validation import as_path
-
-__all__ = [
-    "InputPaths",
-    "Role",
-    "atomic_file",
-    "check_writable",
-    "checked_csr",
-    "inputs_kept",
-    "named",
-    "new_file",
-    "note_folder",
-    "note_input",
-    "note_output",
-    "noting_inputs",
-    "npz_path",
-    "read_archive",
-    "read_array",
-    "reading",
-    "regular_file",
-    "remove_leftovers",
-    "require_apart",
-    "require_no_input",
-    "require_shapes",
-    "sole_use",
-    "writing",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # Inputs of a command or a process: the files and folders that were read, and the promise that no output replaces one of them.
@@ -128,25 +102,17 @@ def note_output(path) -> None:
         inputs.files.discard(os.path.realpath(path))
 
 
-@contextmanager
-def noting_inputs() -> Iterator[None]:
+def noting_inputs() -> AbstractContextManager[None]:
     """Everything that is read inside is an input until the end of the block: for a command."""
-    token = _noted.set((InputPaths(),))
-    try:
-        yield
-    finally:
-        _noted.reset(token)
+    return setting(_noted, (InputPaths(),))
 
 
 @contextmanager
 def inputs_kept() -> Iterator[InputPaths]:
     """Everything that is read inside, which is an input of the command around it too, or of the process where there is none."""
     own = InputPaths()
-    token = _noted.set((*(_noted.get() or (_of_process,)), own))
-    try:
+    with setting(_noted, (*(_noted.get() or (_of_process,)), own)):
         yield own
-    finally:
-        _noted.reset(token)
 
 
 def require_no_input(path) -> None:
@@ -360,7 +326,7 @@ def _array(stream: Any, size: int, name: str) -> np.ndarray:
     version = np.lib.format.read_magic(stream)
     if version not in _HEADERS:  # the third is for names of fields
         raise ValueError(f"{name!r} is of version {version} of the format")
-    shape, in_columns, dtype = _HEADERS[version](stream)
+    shape, _, dtype = _HEADERS[version](stream)
     if dtype.hasobject or dtype.names is not None:
         raise ValueError(f"{name!r} holds Python objects or records, which are not read")
     if any(isinstance(side, bool) or not 0 <= side < 2**63 for side in shape):
@@ -368,19 +334,8 @@ def _array(stream: Any, size: int, name: str) -> np.ndarray:
     length = math.prod(shape) * dtype.itemsize
     if length != size - stream.tell():
         raise ValueError(f"{name!r} claims {length:,} bytes, and has {size - stream.tell():,}")
-    data = bytearray(length)
-    if _filled(stream, memoryview(data)) < length:
-        raise ValueError(f"{name!r} ends before its {length:,} bytes")
-    array = np.frombuffer(data, dtype) if length else np.empty(math.prod(shape), dtype)
-    return array.reshape(shape[::-1]).T if in_columns else array.reshape(shape)
-
-
-def _filled(stream: Any, data: memoryview) -> int:
-    """Bytes read into `data`, as many as there are."""
-    at = 0
-    while at < len(data) and (count := stream.readinto(data[at : at + (1 << 24)])):
-        at += count
-    return at
+    stream.seek(0)
+    return np.lib.format.read_array(stream, allow_pickle=False)
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -17,27 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-__all__ = [
-    "SETTINGS",
-    "TimeIsUp",
-    "allow_interrupts",
-    "can_set_alarm",
-    "eigh",
-    "eigvalsh",
-    "exit_code",
-    "factor_of",
-    "handle_signals",
-    "hold_signals",
-    "interruptible",
-    "is_signal_pending",
-    "leave_if_late",
-    "lstsq",
-    "remaining_seconds",
-    "svd",
-    "time_limit",
-    "was_insisted",
-]
-
+from mtldsl.utils.caching import setting
 
 # --------------------------------------------------------------------------------------------------------------
 # Ctrl-C, SIGTERM and time limits while something is computed: the first signal ends it in order, a second one soon after everything.
@@ -56,23 +36,19 @@ __all__ = [
 
 @dataclass(frozen=True)
 class InterruptSettings:
-    """Times of signals, and sizes of calls that they cannot end.
+    """Times of signals, and sizes of calls that they cannot end."""
 
-    insistence_seconds : second signal within so many of the first: it is meant for the program, not for what is computed now
-    deferred_seconds   : a signal that came while a module was imported or a function compiled comes again so much later
-    late_share         : of the limit, by which the alarm comes later: who asks for the time comes back without it
-    late_seconds       : and so many more
-    repeat_seconds     : from one alarm to the next, for code that catches what it should not
-    thread_flops       : multiplications, some tenths of a second, from which on a call is worth a thread: sizes alone decide, never a clock
-    listening_seconds  : between two looks of who waits: a signal that another thread was given does not end a wait by itself
-    """
-
+    # second signal within so many of the first: it is meant for the program, not for what is computed now
     insistence_seconds: float = 10.0
+    # a signal that came while a module was imported or a function compiled comes again so much later
     deferred_seconds: float = 0.1
+    # of the limit, by which the alarm comes later: who asks for the time comes back without it
     late_share: float = 0.05
-    late_seconds: float = 0.15
-    repeat_seconds: float = 0.5
+    late_seconds: float = 0.15  # and so many more
+    repeat_seconds: float = 0.5  # from one alarm to the next, for code that catches what it should not
+    # multiplications, some tenths of a second, from which on a call is worth a thread: sizes alone decide, never a clock
     thread_flops: float = 5e8
+    # between two looks of who waits: a signal that another thread was given does not end a wait by itself
     listening_seconds: float = 0.2
 
 
@@ -170,11 +146,8 @@ def allow_interrupts():
 def hold_signals():
     """A signal is kept to the end of this block, whatever is around it: for what is done as a whole or not at all."""
     if threading.current_thread() is not threading.main_thread():
-        token = _end.set(float("inf"))  # nor does a time limit leave it, `leave_if_late`
-        try:
+        with setting(_end, float("inf")):  # nor does a time limit leave it, `leave_if_late`
             yield
-        finally:
-            _end.reset(token)
         return
     before = _state.raises
     if not before:
@@ -211,17 +184,15 @@ def time_limit(seconds: float | None, late: bool = True):
     if seconds is None:
         yield
         return
-    token = _end.set(min(_end.get(), time.perf_counter() + seconds))
-    alarmed = _set_alarm(
-        remaining_seconds() + (SETTINGS.late_share * seconds + SETTINGS.late_seconds if late else 0.0)
-    )
-    try:
-        yield
-    finally:
-        if alarmed:
-            signal.setitimer(signal.ITIMER_REAL, 0.0)
-            signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        _end.reset(token)
+    room = SETTINGS.late_share * seconds + SETTINGS.late_seconds if late else 0.0
+    with setting(_end, min(_end.get(), time.perf_counter() + seconds)):
+        alarmed = _set_alarm(remaining_seconds() + room)
+        try:
+            yield
+        finally:
+            if alarmed:
+                signal.setitimer(signal.ITIMER_REAL, 0.0)
+                signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
 
 def can_set_alarm() -> bool:
@@ -347,28 +318,17 @@ def svd(A, compute_uv: bool = True) -> Any:
     """U, s, V^T without the columns that s has no value for; or s alone."""
     short, long = sorted(map(float, A.shape))
     work = short * short * ((2.0 * long + 11.0 * short) if compute_uv else (long + short))
-    return interruptible(work, _svd, A, compute_uv)
-
-
-def _svd(A, compute_uv: bool) -> Any:
-    return np.linalg.svd(A, full_matrices=False, compute_uv=compute_uv)
+    return interruptible(work, lambda: np.linalg.svd(A, full_matrices=False, compute_uv=compute_uv))
 
 
 def lstsq(A, b, rcond: float) -> np.ndarray:
     """argmin_x ||A x - b||, of smallest norm; singular values up to rcond times the largest count as 0."""
     short, long = sorted(map(float, A.shape))
-    return interruptible(short * short * (2.0 * long + 4.0 * short), _lstsq, A, b, rcond)
-
-
-def _lstsq(A, b, rcond: float) -> np.ndarray:
-    return np.linalg.lstsq(A, b, rcond=rcond)[0]
+    work = short * short * (2.0 * long + 4.0 * short)
+    return interruptible(work, lambda: np.linalg.lstsq(A, b, rcond=rcond)[0])
 
 
 def factor_of(A) -> np.ndarray:
     """R of A = Q R."""
     short, long = sorted(map(float, A.shape))
-    return interruptible(long * short * short, _factor_of, A)
-
-
-def _factor_of(A) -> np.ndarray:
-    return np.asarray(np.linalg.qr(A, mode="r"))
+    return interruptible(long * short * short, lambda: np.asarray(np.linalg.qr(A, mode="r")))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from mtldsl.utils import compilation
@@ -11,7 +12,6 @@ from mtldsl.utils import compilation
 with compilation.busy():  # half a second
     import numba
 
-__all__ = ["TESTED_VERSIONS", "compiled", "is_tested"]
 
 log = logging.getLogger("mtldsl")
 
@@ -44,11 +44,9 @@ def compiled(signature: str | None = None, *, inside: bool = False, **options: A
         from mtldsl.utils import numba_internals
 
         return numba_internals.compiled(signature, inside=inside, **options)
-    _log_once()
-    return _plain({"nogil": True} | options)
+    _log_version()
+    options = {"nogil": True} | options
 
-
-def _plain(options: dict[str, Any]) -> Callable[[Any], Any]:
     def decorate(function: Any) -> Any:
         try:
             return numba.njit(**options, cache=True)(function)
@@ -58,12 +56,7 @@ def _plain(options: dict[str, Any]) -> Callable[[Any], Any]:
     return decorate
 
 
-def _log_once() -> None:
-    global _is_logged
-    if not _is_logged:
-        _is_logged = True
-        first, last = (".".join(map(str, version)) for version in TESTED_VERSIONS)
-        log.debug("numba %s: plain njit, for it was tested with %s to %s", numba.__version__, first, last)
-
-
-_is_logged = False
+@cache
+def _log_version() -> None:
+    first, last = (".".join(map(str, version)) for version in TESTED_VERSIONS)
+    log.debug("numba %s: plain njit, for it was tested with %s to %s", numba.__version__, first, last)

@@ -16,16 +16,6 @@ from typing import Any
 
 from mtldsl.errors import MTLError, SolverError
 
-__all__ = [
-    "as_dense",
-    "available_memory",
-    "gib",
-    "keep_freed_memory",
-    "memory_errors",
-    "require_memory",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Memory that is given back to the system only to be asked for again a moment later.
 
@@ -35,16 +25,13 @@ M_TRIM_THRESHOLD = -1
 
 @dataclass(frozen=True)
 class MemorySettings:
-    """Sizes of memory that is kept, or asked about.
+    """Sizes of memory that is kept, or asked about."""
 
-    kept_bytes      : free memory above which glibc gives it back
-    unasked_bytes   : never asked about: asking takes 0.1 ms, and a process without so much is at its end anyway
-    unlimited_bytes : what a control group without a limit says in version 1, about
-    """
-
-    kept_bytes: int = 1 << 25
-    unasked_bytes: int = 1 << 16
-    unlimited_bytes: float = 2.0**60
+    kept_bytes: int = 1 << 25  # free memory above which glibc gives it back
+    unasked_bytes: int = (
+        1 << 16
+    )  # never asked about: asking takes 0.1 ms, and a process without so much is at its end anyway
+    unlimited_bytes: float = 2.0**60  # what a control group without a limit says in version 1, about
 
 
 SETTINGS = MemorySettings()

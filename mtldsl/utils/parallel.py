@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from functools import cache, wraps
@@ -17,22 +17,8 @@ from typing import ParamSpec, TypeVar
 
 import numpy as np
 
+from mtldsl.utils.caching import setting
 from mtldsl.utils.interrupts import leave_if_late
-
-__all__ = [
-    "asked_jobs",
-    "blocks_of",
-    "configured_threads",
-    "in_blocks",
-    "in_jobs",
-    "inner_product",
-    "jobs",
-    "on_one_blas_thread",
-    "one_blas_thread",
-    "product",
-    "slabs",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # Tasks that share nothing, several at a time: in so many threads as `solve(n_jobs=...)` says, one after another without it.
@@ -46,18 +32,12 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class ParallelSettings:
-    """Sizes of work that is worth threads.
+    """Sizes of work that is worth threads."""
 
-    thread_flops : multiplications, in all, that are worth threads: some ten milliseconds on one
-    block_flops  : multiplications that are worth a block
-    max_blocks   : blocks
-    aligned_rows : a block begins at a multiple of so many, as loops of BLAS do
-    """
-
-    thread_flops: float = 5e7
-    block_flops: float = 5e7
-    max_blocks: int = 8
-    aligned_rows: int = 64
+    thread_flops: float = 5e7  # multiplications, in all, that are worth threads: some ten milliseconds on one
+    block_flops: float = 5e7  # multiplications that are worth a block
+    max_blocks: int = 8  # blocks
+    aligned_rows: int = 64  # a block begins at a multiple of so many, as loops of BLAS do
 
 
 SETTINGS = ParallelSettings()
@@ -66,14 +46,9 @@ SETTINGS = ParallelSettings()
 _asked: ContextVar[int | None] = ContextVar("how many threads were asked for", default=None)
 
 
-@contextmanager
-def jobs(n: int | None) -> Iterator[None]:
+def jobs(n: int | None) -> AbstractContextManager[None]:
     """Use so many threads in the block; None: whatever is around it."""
-    token = _asked.set(_asked.get() if n is None else n)
-    try:
-        yield
-    finally:
-        _asked.reset(token)
+    return setting(_asked, _asked.get() if n is None else n)
 
 
 def asked_jobs() -> int | None:
@@ -98,12 +73,10 @@ def in_jobs(
     ...     in_jobs(lambda item, expired: item**2, [1, 2, 3])
     [1, 4, 9]
     """
-    asked = _asked.get() or 1
-    # items that are made as they come are gone as the next one comes
-    if asked < 2 or work < SETTINGS.thread_flops:
-        return [function(item, expired) for item in items]
-    items = list(items)
-    threads = min(asked, len(items))
+    threads = (_asked.get() or 1) if work >= SETTINGS.thread_flops else 1
+    if threads > 1:  # else items that are made as they come are gone as the next one comes
+        items = list(items)
+        threads = min(threads, len(items))
     if threads < 2:
         return [function(item, expired) for item in items]
     left = Event()

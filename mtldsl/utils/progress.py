@@ -6,33 +6,15 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol
 
 import numpy as np
 
 from mtldsl.errors import ModelError
+from mtldsl.utils.caching import setting
 from mtldsl.utils.validation import quoted
-
-__all__ = [
-    "Defaults",
-    "Listener",
-    "PassListener",
-    "as_cross_check",
-    "clock",
-    "default_cross_check",
-    "defaults",
-    "expect",
-    "line_of",
-    "listen_to_passes",
-    "of_callback",
-    "progress_bar",
-    "propagate_callback_errors",
-    "say",
-    "time_pass",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # What is done unasked, for the whole process: `mtl.defaults(...)`.
@@ -220,14 +202,9 @@ class PassListener(Protocol):
 _hearer: ContextVar[PassListener | None] = ContextVar("hearer of passes", default=None)
 
 
-@contextmanager
-def listen_to_passes(hearer: PassListener | None) -> Iterator[None]:
+def listen_to_passes(hearer: PassListener | None) -> AbstractContextManager[None]:
     """Tell `hearer` of the passes that are made in this block; None: nobody is told."""
-    token = _hearer.set(hearer)
-    try:
-        yield
-    finally:
-        _hearer.reset(token)
+    return setting(_hearer, hearer)
 
 
 @contextmanager

@@ -9,12 +9,6 @@ import threading
 from contextlib import suppress
 from pathlib import PurePath
 
-__all__ = [
-    "VERSION",
-    "leave_by_default",
-    "leave_quietly",
-]
-
 VERSION = "0.2.0"
 
 

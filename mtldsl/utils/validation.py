@@ -17,33 +17,6 @@ from scipy import sparse
 
 from mtldsl.errors import DataError, ModelError, MTLError
 
-__all__ = [
-    "INSTEAD",
-    "MAX_MAGNITUDE",
-    "MIN_MAGNITUDE",
-    "UnreadableError",
-    "as_flag",
-    "as_float",
-    "as_list",
-    "as_path",
-    "as_positions",
-    "as_whole",
-    "check_seed",
-    "complete",
-    "distinct_names",
-    "distinct_texts",
-    "generator",
-    "groups_of_labels",
-    "is_missing",
-    "is_scalar",
-    "one_of",
-    "plain",
-    "quoted",
-    "read_number",
-    "shape_of",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Calls without what they need: Python's TypeError as an error that says what to write.
 

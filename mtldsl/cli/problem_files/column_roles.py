@@ -13,35 +13,18 @@ import numpy as np
 from mtldsl.data.readers.csv import SETTINGS as CSV
 from mtldsl.data.readers.table import ANSWERS, MISSING, is_number, number, with_point
 
-__all__ = [
-    "SETTINGS",
-    "ColumnRole",
-    "GuessedRoles",
-    "decimal_of",
-    "guess_of",
-    "inspect_column",
-    "shorten_list",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What is seen of a column of a table before anything is known of it: numbers, categories, text, what may be an id or a label.
 
 
 @dataclass(frozen=True)
 class ColumnRoleSettings:
-    """Limits of guesses, and numbers of the file that is written.
+    """Limits of guesses, and numbers of the file that is written."""
 
-    category_values : values of a text column that is of categories
-    class_values    : whole numbers among labels that may be classes
-    test_share      : of [split]
-    folds           : of [validation]
-    """
-
-    category_values: int = 20
-    class_values: int = 20
-    test_share: float = 0.25
-    folds: int = 5
+    category_values: int = 20  # values of a text column that is of categories
+    class_values: int = 20  # whole numbers among labels that may be classes
+    test_share: float = 0.25  # of [split]
+    folds: int = 5  # of [validation]
 
 
 SETTINGS = ColumnRoleSettings()

@@ -6,7 +6,6 @@ import csv
 import inspect
 import os
 import re
-from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
@@ -41,22 +40,6 @@ from mtldsl.utils import files
 from mtldsl.utils.files import read_archive, read_array, regular_file
 from mtldsl.utils.files import reading as reading_file
 
-__all__ = [
-    "ARRAYS",
-    "DATA",
-    "GROUPS",
-    "RULES",
-    "SPLIT",
-    "check_engine",
-    "check_scheduler",
-    "groups_of",
-    "numbers_of_rows",
-    "read_folder",
-    "start",
-    "stored_array",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The [arrays] table of a problem file: matrices with a name, inline or from files of their own.
 
@@ -76,13 +59,11 @@ def _array(reading: ProblemFileReader, name: str, value):
     elif not isinstance(value, dict):
         raise file.error(f"an array is a list or the path of a file, not {kind_of(value)}", path, value=True)
     else:
-        reading.check(path, {"path": TEXT, "name": TEXT})
+        reading.require(path, {"path": TEXT, "name": TEXT})
     if "path" not in value:
         raise file.error('write {path = "file.npz", name = "A"}', path)
-    try:
+    with file.placing(path):
         array = stored_array(reading.folder / value["path"], value.get("name"))
-    except DataError as error:
-        raise error.at(file.place(path, value=True)) from error
     return _numbers(file, path, array)
 
 
@@ -211,15 +192,13 @@ def start(reading: ProblemFileReader, table: dict) -> None:
     wanted = reading.scheduler or options.get("scheduler")
     if wanted is None:
         return
-    try:
+    with reading.file.placing(("data", "scheduler")):
         if wanted == "local":
             reading.cluster = start_processes(
                 options.get("workers"), options.get("threads", 1), options.get("memory")
             )
         else:
             reading.cluster = connect_scheduler(wanted)
-    except MTLError as error:
-        raise error.at(reading.file.place(("data", "scheduler"), value=True)) from error
 
 
 def read_folder(reading: ProblemFileReader, paths, table: dict, call):
@@ -315,11 +294,11 @@ def _read_data(reading: ProblemFileReader) -> None:
     if left_out:
         tasks = _without(file, tasks, left_out)
     if one_class == "skip":
-        with _place_errors(file, ("data", "one_class")):
+        with file.placing(("data", "one_class"), value=False):
             tasks = tasks.without_one_class()
     split, test = file.content.get("split"), None
     if split is not None:
-        with _place_errors(file, ("split",)):
+        with file.placing(("split",), value=False):
             how = {
                 key: split.get(key, default) for key, default in (("test_size", 0.25), ("random_state", 0))
             }
@@ -333,12 +312,14 @@ def _read_data(reading: ProblemFileReader) -> None:
                 raise file.error("rows that stay where they are have no predictions here", ("output", "predictions"))  # fmt: skip
             tasks, test = tasks.split(**how)
     if standardize:
-        with _place_errors(file, ("data", "standardize")):  # statistics come from the training rows alone
+        with file.placing(
+            ("data", "standardize"), value=False
+        ):  # statistics come from the training rows alone
             own = {"each_fold": True} if tasks.in_memory else {}  # folds of rows elsewhere share these
             tasks = tasks.standardize(**standardize, **own)
             assert tasks.scaling is not None
             test = None if test is None else test.scaled_by(tasks.scaling)
-    reading.train, reading.test, reading.names["tasks"] = tasks, test, tasks
+    reading.tasks_train, reading.tasks_test, reading.names["tasks"] = tasks, test, tasks
 
 
 def _without(file: TomlFile, tasks: Tasks, left_out: list[str]) -> Tasks:
@@ -359,19 +340,10 @@ def _divided(tasks: Tasks, how: dict) -> list[np.ndarray]:
     return [(part.X if part.is_shared else part.stacked)[:, 0].astype(int) for part in parts]
 
 
-@contextmanager
-def _place_errors(file: TomlFile, path: tuple):
-    """Errors of the data get the place of a key."""
-    try:
-        yield
-    except DataError as error:
-        raise error.at(file.place(path)) from error
-
-
 def _standardize(reading: ProblemFileReader, value) -> dict | None:
     path = ("data", "standardize")
     if isinstance(value, dict):
-        reading.check(path, dict.fromkeys(("center", "scale"), SWITCH))
+        reading.require(path, dict.fromkeys(("center", "scale"), SWITCH))
         return {"center": value.get("center", True), "scale": value.get("scale", True)}
     if not isinstance(value, bool):
         raise reading.file.error(
@@ -495,10 +467,8 @@ def _read_groups(reading: ProblemFileReader) -> None:
 def _groups(file: TomlFile, name: str, value, folder: Path) -> dict[str, str | None] | list:
     path = ("groups", name)
     if isinstance(value, str):
-        try:
+        with file.placing(path):
             return _stored(folder / value)
-        except DataError as error:
-            raise error.at(file.place(path, value=True)) from error
     if isinstance(value, dict):
         items = value.items()
     elif isinstance(value, list):

@@ -19,19 +19,6 @@ from mtldsl.language.weights import Weights
 from mtldsl.problems.named_models import find
 from mtldsl.problems.problem import Problem, minimize
 
-__all__ = [
-    "EDGES",
-    "LEARNED",
-    "NODES",
-    "PARAMETERS",
-    "PLUGINS",
-    "TOP",
-    "WEIGHTS",
-    "WeightsKind",
-    "stated_problem",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What a kind of weights is in the [weights] table of a problem file.
 
@@ -89,7 +76,7 @@ def _read(reading: ProblemFileReader) -> None:
     """Sigma1 = "FeaturePrecision"; and what the model that the file names learns."""
     for name, kind in (reading.named.learned if reading.named is not None else {}).items():
         if reading.names.get(name) is None:
-            reading.names[name] = UNKNOWNS[kind].declared(reading.train, name)
+            reading.names[name] = UNKNOWNS[kind].declared(reading.tasks_train, name)
     for name, kind in reading.table("learned").items():
         reading.names[name] = _learned(reading, name, kind)
 
@@ -103,7 +90,7 @@ def _learned(reading: ProblemFileReader, name: str, kind) -> LearnedUnknown:
         raise reading.file.error(
             f"nothing of the kind {kind!r} is learned{nearest(kind, UNKNOWNS)}", path, value=True
         )
-    return UNKNOWNS[kind].declared(reading.train, name)
+    return UNKNOWNS[kind].declared(reading.tasks_train, name)
 
 
 LEARNED = FileTable("learned", names=True, read=_read)
@@ -120,10 +107,8 @@ def _read_model(reading: ProblemFileReader) -> None:
         return
     if "minimize" in file.content:
         raise file.error("a file has minimize or model, not both", ("model",), ModelError)
-    try:
+    with file.placing(("model",)):
         reading.named = find(file.content["model"])
-    except ModelError as error:
-        raise error.at(file.place(("model",), value=True)) from error
 
 
 TOP = FileTable(
@@ -174,10 +159,8 @@ def _statement(reading: ProblemFileReader) -> list[tuple[tuple, Source]]:
     unknown = [name for name in numbers if name not in named.parameters]
     advice = "give every parameter a number in [parameters]"
     advice += f"; it has no parameter {' or '.join(map(repr, unknown))}" if unknown else ""
-    try:
+    with file.placing(("model",)):
         values = named.complete({name: numbers[name] for name in named.parameters if name in numbers}, advice)
-    except ModelError as error:
-        raise error.at(file.place(("model",), value=True)) from error
     names |= {name: Parameter(values[name], name) for name in named.coefficients}
     names.used |= set(named.parameters)
     at = file.values["model",]  # what is wrong with the model's own text is shown at its name
@@ -197,10 +180,8 @@ def _read_parameters(reading: ProblemFileReader) -> None:
         path = ("parameters", name)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise reading.file.error(f"a parameter is a number, not {kind_of(value)}", path, value=True)
-        try:
+        with reading.file.placing(path):
             reading.names[name] = Parameter(value, name)
-        except ModelError as error:
-            raise error.at(reading.file.place(path, value=True)) from error
 
 
 PARAMETERS = FileTable("parameters", names=True, read=_read_parameters)
@@ -219,11 +200,9 @@ _RULES: Rules = {
 
 def _check(reading: ProblemFileReader) -> None:
     """Refuses what is not allowed, then imports what is."""
-    reading.check(("plugins",), _RULES)
-    try:
+    reading.require(("plugins",), _RULES)
+    with reading.file.placing(("plugins", "use")):
         use_plugins(reading.table("plugins").get("use", []), reading.allow_plugins)
-    except ModelError as error:
-        raise error.at(reading.file.place(("plugins", "use"), value=True)) from error
 
 
 PLUGINS = FileTable("plugins", _RULES, check=_check)
@@ -254,7 +233,7 @@ def _read_weights(reading: ProblemFileReader) -> None:
     """
     declared = reading.file.content.get("weights", {} if reading.named is not None else {"W": {}})
     if reading.named is not None:  # what the file declares itself, an intercept for one, stands below
-        for name, weights in reading.named.unknown_weights(reading.train).items():
+        for name, weights in reading.named.unknown_weights(reading.tasks_train).items():
             if reading.names.get(name) is None:
                 reading.names[name] = weights
     for name, options in declared.items():
@@ -286,12 +265,9 @@ def _weights(reading: ProblemFileReader, name: str, options) -> Weights:
         for option, advice in kind.lacks.items():
             if option in options:
                 raise file.error(advice, (*path, option))
-        reading.check(path, {"kind": ANYTHING} | kind.rules)
-    try:
-        return kind.make(reading.train, name, options)
-    except MTLError as error:
-        at = next(((*path, key) for key in kind.rules if key in options), path)
-        raise error.at(file.place(at, value=True)) from error
+        reading.require(path, {"kind": ANYTHING} | kind.rules)
+    with file.placing(next(((*path, key) for key in kind.rules if key in options), path)):
+        return kind.make(reading.tasks_train, name, options)
 
 
 WEIGHTS = FileTable("weights", names=True, read=_read_weights)

@@ -95,14 +95,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtldsl.cli.problem_files.data_sections import ARRAYS, DATA, GROUPS, SPLIT, check_scheduler
 from mtldsl.cli.problem_files.model_sections import LEARNED, PARAMETERS, PLUGINS, TOP, WEIGHTS, stated_problem
-from mtldsl.cli.problem_files.section import TABLE, FileTable, ProblemFileReader
+from mtldsl.cli.problem_files.section import TABLE, FileContent, FileTable, ProblemFileReader
 from mtldsl.cli.problem_files.solve_sections import (
     CHECK,
     OUTPUT,
@@ -117,7 +117,6 @@ from mtldsl.cli.problem_files.solve_sections import (
 )
 from mtldsl.cli.problem_files.toml_parser import SETTINGS as TOML
 from mtldsl.cli.problem_files.toml_parser import TomlFile
-from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, SolverError
 from mtldsl.problems.problem import Problem
 from mtldsl.solvers.multistart import checked_starts
@@ -125,12 +124,6 @@ from mtldsl.utils.files import inputs_kept, regular_file
 
 if TYPE_CHECKING:
     from mtldsl.problems.cross_validation_result import CrossValidation
-
-__all__ = [
-    "SECTIONS",
-    "ProblemFile",
-    "load_problem",
-]
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -156,27 +149,13 @@ _TABLES = (
 SECTIONS: tuple[FileTable, ...] = (TOP.holding({table.name: TABLE for table in _TABLES}), *_TABLES)
 
 
-@dataclass
-class ProblemFile:
-    """Statement of a problem file. `solve` are keyword arguments of Problem.solve, `check` of Problem.cross_check (None: no check)."""
+@dataclass(kw_only=True)
+class ProblemFile(FileContent):
+    """Statement of a problem file."""
 
     path: Path
     title: str
     problem: Problem
-    tasks_train: Tasks
-    tasks_test: Tasks | None
-    solve: dict[str, object] = field(default_factory=dict)
-    check: dict[str, object] | None = None
-    outputs: dict[str, Path] = field(default_factory=dict)  # "solution", "report", "predictions"
-    metrics: list[str] = field(default_factory=list)  # measures that are reported
-    predictions: dict[str, Any] | None = None  # what beside the path [output] predictions says
-    data: dict[str, Any] = field(default_factory=dict)  # [data] as it stands there
-    test_rows: Any = (
-        None  # (N,) the rows of the data that were held out, task after task where inputs are separate
-    )
-    validation: dict[str, Any] | None = None
-    thresholds: dict[str, Any] | None = None
-    cluster: Any = None  # the workers that have the rows, where the file names them
 
     def close(self) -> None:
         """Ends the processes that were started for the data, or leaves the scheduler; nothing where there are none. `with` does it, too."""
@@ -287,14 +266,9 @@ def load_problem(
         raise DataError("is a table, not a problem file", term=path, write_instead=f"write one for it: mtldsl new {shlex.quote(str(path))}")  # fmt: skip
     with inputs_kept() as inputs:
         reading = ProblemFileReader(
-            TomlFile.read(_text(path), str(path)),
-            path.parent,
-            SECTIONS,
-            allow_outside,
-            allow_plugins,
-            scheduler,
-        )
-        reading.inputs = inputs
+            file=TomlFile.read(_text(path), str(path)), folder=path.parent, sections=SECTIONS, allow_outside=allow_outside,
+            allow_plugins=allow_plugins, scheduler=scheduler, inputs=inputs,
+        )  # fmt: skip
         for section in SECTIONS:
             section.checked(reading)
         try:
@@ -310,31 +284,15 @@ def _read(path: Path, reading: ProblemFileReader) -> ProblemFile:
         if section.read is not None:
             section.read(reading)
     require_outputs_apart(reading)
-    file = ProblemFile(
-        path=path,
-        title=reading.file.content.get("title", ""),
-        problem=stated_problem(reading),
-        tasks_train=reading.train,
-        tasks_test=reading.test,
-        solve=reading.solve,
-        check=reading.cross_check,
-        outputs=reading.outputs,
-        metrics=reading.metrics,
-        predictions=reading.predictions,
-        data=reading.data,
-        test_rows=reading.test_rows,
-        validation=reading.validation,
-        thresholds=reading.thresholds,
-        cluster=reading.cluster,
-    )
+    said = {each.name: getattr(reading, each.name) for each in fields(FileContent)}
+    title = reading.file.content.get("title", "")
+    file = ProblemFile(path=path, title=title, problem=stated_problem(reading), **said)
     if file.validation is not None:
         check_measure(reading, file.problem)
     if file.thresholds is not None:
         check_loss(reading, file.problem)
-    try:
+    with reading.file.placing(("solve", "starts")):
         file.check_starts()
-    except DataError as error:
-        raise error.at(reading.file.place(("solve", "starts"), value=True)) from error
     return file
 
 

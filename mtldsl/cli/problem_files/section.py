@@ -15,29 +15,6 @@ from mtldsl.language.vocabulary import CALLABLE
 from mtldsl.problems.named_model import NamedModel
 from mtldsl.utils.files import InputPaths
 
-__all__ = [
-    "ANYTHING",
-    "FINITE",
-    "PATH",
-    "SECONDS",
-    "SEED",
-    "SWITCH",
-    "TABLE",
-    "TEXT",
-    "TOLERANCE",
-    "ExpressionNames",
-    "FileTable",
-    "ProblemFileReader",
-    "Rule",
-    "Rules",
-    "belongs",
-    "number",
-    "one_of",
-    "whole",
-    "wrong",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What may stand under a key of a problem file, and what is said where something else stands there.
 
@@ -121,7 +98,7 @@ class FileTable:
             for name in reading.table(self.name):
                 reading.declare(self.name, name)
         else:
-            reading.check((self.name,) if self.name else (), self.rules)
+            reading.require((self.name,) if self.name else (), self.rules)
 
 
 def belongs(key: str, path: tuple, sections: Iterable[FileTable]) -> str:
@@ -146,8 +123,26 @@ class ExpressionNames(dict):
         return super().__getitem__(name)
 
 
-@dataclass
-class ProblemFileReader:
+@dataclass(kw_only=True)
+class FileContent:
+    """Content of the tables of a problem file. `solve` are keyword arguments of Problem.solve, `check` of Problem.cross_check (None: no check)."""
+
+    tasks_train: Any = None  # Tasks, once [data] is read
+    tasks_test: Tasks | None = None
+    solve: dict[str, object] = field(default_factory=dict)
+    check: dict[str, object] | None = None
+    outputs: dict[str, Path] = field(default_factory=dict)  # "solution", "report", "predictions"
+    metrics: list[str] = field(default_factory=list)  # measures that are reported
+    predictions: dict[str, Any] | None = None  # what beside the path [output] predictions says
+    data: dict[str, Any] = field(default_factory=dict)  # [data] as it stands there
+    test_rows: Any = None  # (N,) the rows of the data held out, task after task where inputs are separate
+    validation: dict[str, Any] | None = None
+    thresholds: dict[str, Any] | None = None
+    cluster: Any = None  # the workers that have the rows, where the file names them
+
+
+@dataclass(kw_only=True)
+class ProblemFileReader(FileContent):
     """A problem file while it is read: every section adds what its table says."""
 
     file: TomlFile
@@ -157,27 +152,15 @@ class ProblemFileReader:
     allow_plugins: Iterable[str] = ()
     scheduler: str | None = None  # in place of the file's
     inputs: InputPaths = field(default_factory=InputPaths)  # all that is read for the file
-    cluster: Any = None  # what was started or connected to for the data
-    train: Tasks = field(init=False)  # from [data]
-    test: Tasks | None = None
     named: NamedModel | None = None
     names: ExpressionNames = field(default_factory=lambda: ExpressionNames({"tasks": None}))
-    solve: dict[str, object] = field(default_factory=dict)
-    cross_check: dict[str, object] | None = None
-    outputs: dict[str, Path] = field(default_factory=dict)
-    data: dict[str, Any] = field(default_factory=dict)  # [data] as it stands there
-    metrics: list[str] = field(default_factory=list)
-    predictions: dict[str, Any] | None = None
     train_rows: Any = None  # which rows of the data are learned on, where some are held out
-    test_rows: Any = None  # and which are
-    validation: dict[str, Any] | None = None
-    thresholds: dict[str, Any] | None = None
 
     def table(self, name: str) -> dict:
         """Return what the file says in a table."""
         return self.file.content.get(name, {})
 
-    def check(self, path: tuple, rules: Rules, advice: Callable[[str], str] | None = None) -> None:
+    def require(self, path: tuple, rules: Rules, advice: Callable[[str], str] | None = None) -> None:
         """DataError with its place for the first key of a table that has no rule, or whose value does not fit."""
         table, where = self.file.content, f"[{'.'.join(path)}]" if path else "a problem file"
         for key in path:

@@ -30,28 +30,13 @@ from mtldsl.cli.problem_files.section import (
     wrong,
 )
 from mtldsl.cli.problem_files.toml_parser import TomlFile
-from mtldsl.errors import DataError, ModelError, MTLError
+from mtldsl.errors import DataError
 from mtldsl.language.scalars import Parameter
 from mtldsl.language.suggestions import nearest
 from mtldsl.problems.problem import Problem
 from mtldsl.solution.score import as_measure
 from mtldsl.solvers.routes import SOLVERS, get_solver, is_solver
 from mtldsl.utils.files import npz_path, regular_file, require_apart
-
-__all__ = [
-    "CHECK",
-    "OUTPUT",
-    "SOLVE",
-    "THRESHOLDS",
-    "VALIDATION",
-    "check_loss",
-    "check_measure",
-    "checked_option",
-    "metric_of",
-    "require_outputs_apart",
-    "written_file_options",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # The [check] table of a problem file: how the solution is cross-checked against cvxpy.
@@ -73,7 +58,7 @@ def _read(reading: ProblemFileReader) -> None:
     check = dict(reading.table("check"))
     if check.get("max_size") == float("inf"):
         check["max_size"] = None
-    reading.cross_check = check if check.pop("cross_check", True) else None
+    reading.check = check if check.pop("cross_check", True) else None
 
 
 CHECK = FileTable("check", _RULES, read=_read)
@@ -85,16 +70,11 @@ CHECK = FileTable("check", _RULES, read=_read)
 
 @dataclass(frozen=True)
 class SolveSectionSettings:
-    """Limits of what a file may ask for.
+    """Limits of what a file may ask for."""
 
-    max_starts  : starts: each has max_seconds of its own
-    max_threads : threads of this machine, of which the file knows nothing
-    max_fits    : values of a grid, and folds: every value is a fit on every fold
-    """
-
-    max_starts: int = 10_000
-    max_threads: int = 1_024
-    max_fits: int = 1_000
+    max_starts: int = 10_000  # starts: each has max_seconds of its own
+    max_threads: int = 1_024  # threads of this machine, of which the file knows nothing
+    max_fits: int = 1_000  # values of a grid, and folds: every value is a fit on every fold
 
 
 SETTINGS = SolveSectionSettings()
@@ -125,7 +105,7 @@ class SolverName(ChoiceTest):
 def _check(reading: ProblemFileReader) -> None:
     name = reading.table("solve").get("solver", "auto")
     rules = _rules_of(name)
-    reading.check(("solve",), rules, _advice(reading.sections, rules))
+    reading.require(("solve",), rules, _advice(reading.sections, rules))
 
 
 def _read_solve(reading: ProblemFileReader) -> None:
@@ -236,15 +216,13 @@ _OF_PREDICTIONS: Rules = {
 def _check_output(reading: ProblemFileReader) -> None:
     """DataError with its place for keys and values that cannot stand there."""
     file, said = reading.file, reading.table("output")
-    reading.check(("output",), _RULES_OUTPUT)
+    reading.require(("output",), _RULES_OUTPUT)
     for i, name in enumerate(said.get("metrics", [])):
-        try:
+        with file.placing(("output", "metrics", i)):
             as_measure(name, "[output] metrics")
-        except ModelError as error:
-            raise error.at(file.place(("output", "metrics", i), value=True)) from error
     table = said.get("predictions")
     if isinstance(table, dict):
-        reading.check(("output", "predictions"), _OF_PREDICTIONS)
+        reading.require(("output", "predictions"), _OF_PREDICTIONS)
         if "path" not in table:
             raise file.error('predictions needs path = "out.csv"', ("output", "predictions"))
         if "task" in table and "new" not in table:
@@ -269,7 +247,10 @@ def _read_output(reading: ProblemFileReader) -> None:
         table = dict(predictions) if isinstance(predictions, dict) else {"path": predictions}
         said["predictions"] = table.pop("path")
         if "new" in table:
-            table["new"] = _readable(reading, folder / table["new"])
+            with file.placing(
+                ("output", "predictions", "new")
+            ):  # that they are there is said before the solve
+                table["new"] = regular_file(folder / table["new"])
         reading.predictions = table
     reading.outputs = {kind: _path(reading, kind, name) for kind, name in said.items()}
     if not reading.allow_outside:
@@ -317,14 +298,6 @@ def _typed(file: TomlFile, place: tuple) -> str:
     return str(typed)
 
 
-def _readable(reading: ProblemFileReader, path: Path) -> Path:
-    """New rows: that they are there is said before the solve."""
-    try:
-        return regular_file(path)
-    except DataError as error:
-        raise error.at(reading.file.place(("output", "predictions", "new"), value=True)) from error
-
-
 def _place(kind: str, predictions) -> tuple[str, ...]:
     inner = ("path",) if kind == "predictions" and isinstance(predictions, dict) else ()
     return ("output", kind, *inner)
@@ -333,10 +306,8 @@ def _place(kind: str, predictions) -> tuple[str, ...]:
 def _path(reading: ProblemFileReader, kind: str, name: str) -> Path:
     """A solution and a proof are .npz files, whatever their names."""
     path = reading.folder / name
-    try:
+    with reading.file.placing(("output", kind)):
         return npz_path(path) if kind in ("solution", "proof") else path
-    except DataError as error:
-        raise error.at(reading.file.place(("output", kind), value=True)) from error
 
 
 def _is_inside(path: Path, folder: Path) -> bool:
@@ -367,7 +338,7 @@ def _read_thresholds(reading: ProblemFileReader) -> None:
         return
     if "beta" in said and said.get("metric", "f1") != "f1":
         raise file.error('beta is of metric = "f1"', ("thresholds", "beta"))
-    if not reading.train.in_memory:
+    if not reading.tasks_train.in_memory:
         raise file.error("rows that stay where they are have no thresholds here", ("thresholds",))
     reading.thresholds = said
 
@@ -453,12 +424,10 @@ def _read_validation(reading: ProblemFileReader) -> None:
             at = ("validation", "values", name) if several else ("validation", "parameter")
             raise file.error(f"[parameters] has no {name!r}{nearest(name, known)}", at, value=not several)
     if "metric" in said:
-        try:
+        with file.placing(("validation", "metric")):
             as_measure(said["metric"], "[validation] metric")
-        except MTLError as error:
-            raise error.at(file.place(("validation", "metric"), value=True)) from error
     if isinstance(said.get("groups"), str):
-        rows = numbers_of_rows(reading.train) if reading.train_rows is None else reading.train_rows
+        rows = numbers_of_rows(reading.tasks_train) if reading.train_rows is None else reading.train_rows
         said["groups"] = groups_of(reading, said["groups"], rows, ("validation", "groups"))
     values = said["values"].values() if several else [said.get("values")]
     said["values"] = {known[name]: own for name, own in zip(chosen, values, strict=True)}

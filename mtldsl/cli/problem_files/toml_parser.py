@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from mtldsl.errors import DataError, MTLError, Place
 from mtldsl.language.source_text import Source
-
-__all__ = [
-    "SETTINGS",
-    "TomlFile",
-    "check_limits",
-    "check_whole_numbers",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # How large a TOML file of a stranger may be, asked before tomllib reads it: it goes down into itself with every bracket, spends
@@ -24,18 +18,12 @@ __all__ = [
 
 @dataclass(frozen=True)
 class TomlSettings:
-    """Limits of a file of a stranger.
+    """Limits of a file of a stranger."""
 
-    max_bytes      : bytes of it
-    max_brackets   : brackets inside each other
-    max_key_parts  : parts of a dotted key
-    max_characters : characters of a number or of a name without quotes
-    """
-
-    max_bytes: int = 1 << 20
-    max_brackets: int = 40
-    max_key_parts: int = 20
-    max_characters: int = 1000
+    max_bytes: int = 1 << 20  # bytes of it
+    max_brackets: int = 40  # brackets inside each other
+    max_key_parts: int = 20  # parts of a dotted key
+    max_characters: int = 1000  # characters of a number or of a name without quotes
 
 
 SETTINGS = TomlSettings()
@@ -106,11 +94,13 @@ def check_whole_numbers(file) -> None:
 
 Path = tuple[str | int, ...]  # ("data", "path"), ("subject_to", 0)
 
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
 _SPACE = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
 _OTHER = re.compile(r"[^,\]\}#\r\n]*")  # a number, a truth value, a date
+_LETTER = re.compile(r"\r\n|.", re.DOTALL)
 _NEWLINE = re.compile(r"(?:\r?\n)?")
-_ESCAPE = re.compile(r"\\(?:u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|\r?[ \t]*\n\s*|[ \t]+\r?\n\s*|.)")
+#: and where backslashes mean something: a folded line end, a number, a letter
+_ESCAPED = re.compile(r"\\[ \t]*\r?\n\s*|\\u.{4}|\\U.{8}|\\.|\r\n|.", re.DOTALL)
+_ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r"}
 
 
 @dataclass
@@ -149,6 +139,14 @@ class TomlFile:
         if path:
             return places[path].spot(key=path)
         return Source.of(self.text, self.name).spot(0, 1)
+
+    @contextmanager
+    def placing(self, path: Path, *, value: bool = True) -> Iterator[None]:
+        """Errors inside that have no place yet get that of the value, or the key."""
+        try:
+            yield
+        except MTLError as error:
+            raise error.at(self.place(path, value=value)) from error
 
     def error(
         self, message: str, path: Path = (), kind: type[MTLError] = DataError, *, value: bool = False
@@ -220,22 +218,18 @@ class _Scanner:
     def key_path(self) -> Path:
         parts = []
         while True:
-            self.skip_blanks()
-            if self.text[self.at] in "'\"":
-                parts.append(self.string().text)
-            else:
-                start, self.at = self.at, _end(_BARE, self.text, self.at)
-                parts.append(self.text[start : self.at])
+            self.skip()
+            parts.append(self.string().text if self.text[self.at] in "'\"" else self.token())
             end = self.at
-            self.skip_blanks()
+            self.skip()
             if self.text[self.at] != ".":
                 self.at = end
                 return tuple(parts)
             self.at += 1
 
-    def skip_blanks(self) -> None:
-        while self.text[self.at] in " \t":
-            self.at += 1
+    def token(self) -> str:
+        start, self.at = self.at, _end(_TOKEN, self.text, self.at)
+        return self.text[start : self.at]
 
     def value(self, path: Path) -> None:
         self.skip()
@@ -265,33 +259,25 @@ class _Scanner:
 
     def string(self) -> Source:
         """The content of a string, each character with its place: escapes are one character, or none at a folded line end."""
-        quote = self.text[self.at]
-        fence = quote * 3 if self.text.startswith(quote * 3, self.at) else quote
-        self.at += len(fence)
-        if len(fence) == 3:
-            self.at = _end(_NEWLINE, self.text, self.at)
+        start, token = self.at, self.token()
+        fence = 3 if token.startswith(('"""', "'''")) else 1
+        start, end = start + fence, self.at - fence
+        if fence == 3:
+            start = _end(_NEWLINE, self.text, start)
         letters, offsets = [], []
-        while not self.text.startswith(fence, self.at) or (
-            len(fence) == 3
-            and self.text.startswith(fence + quote, self.at)  # a quote more belongs to the content
-        ):
-            piece, letter = self.letter(quote)
-            letters += letter
-            offsets += [self.at] * len(letter)
-            self.at += len(piece)
-        offsets.append(self.at)
-        self.at += len(fence)
-        return Source("".join(letters), self.text, self.file.name, tuple(offsets))
+        for piece in (_ESCAPED if token[0] == '"' else _LETTER).finditer(self.text, start, end):
+            letter = _meaning(piece[0])
+            letters.append(letter)
+            offsets += [piece.start()] * len(letter)
+        return Source("".join(letters), self.text, self.file.name, (*offsets, end))
 
-    def letter(self, quote: str) -> tuple[str, str]:
-        """(what stands in the file, the character it means)."""
-        if quote == '"' and self.text[self.at] == "\\":
-            piece = self.text[self.at : _end(_ESCAPE, self.text, self.at)]
-            if "\n" in piece:
-                return piece, ""
-            if piece[1] in "uU":
-                return piece, chr(int(piece[2:], 16))
-            return piece, {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r"}.get(piece[1], piece[1])
-        if self.text.startswith("\r\n", self.at):
-            return "\r\n", "\n"
-        return self.text[self.at], self.text[self.at]
+
+def _meaning(piece: str) -> str:
+    """The character that stands in the file as this, none for a folded line end."""
+    if piece == "\r\n":
+        return "\n"
+    if len(piece) == 1:
+        return piece
+    if "\n" in piece:
+        return ""
+    return chr(int(piece[2:], 16)) if piece[1] in "uU" else _ESCAPES.get(piece[1], piece[1])

@@ -12,27 +12,8 @@ from mtldsl.errors import DataError, MissingExtraError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
+    from matplotlib.colorbar import Colorbar
     from matplotlib.transforms import BboxBase
-
-__all__ = [
-    "COLOURS",
-    "FAINT_COLOUR",
-    "GREY",
-    "SETTINGS",
-    "TEXT_COLOUR",
-    "axes_for",
-    "bar_beside",
-    "box_of",
-    "cycle",
-    "ordinal",
-    "plain",
-    "pyplot",
-    "read_logs",
-    "short",
-    "trim",
-    "write_names",
-    "write_numbers",
-]
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -88,16 +69,11 @@ def plain(ax: Axes, title: str | None = None) -> Axes:
 
 @dataclass(frozen=True)
 class AxesSettings:
-    """Sizes of what is written in pictures.
+    """Sizes of what is written in pictures."""
 
-    annotated_columns : columns of a map up to which each cell shows its number
-    named_ticks       : names along an axis up to which each is written
-    letter_inches     : width of a letter at a size of one point
-    """
-
-    annotated_columns: int = 12
-    named_ticks: int = 40
-    letter_inches: float = 0.0079
+    annotated_columns: int = 12  # columns of a map up to which each cell shows its number
+    named_ticks: int = 40  # names along an axis up to which each is written
+    letter_inches: float = 0.0079  # width of a letter at a size of one point
 
 
 SETTINGS = AxesSettings()
@@ -115,14 +91,19 @@ def box_of(ax: Axes) -> BboxBase:
     return box
 
 
+def inches_of(ax: Axes, box: BboxBase | None = None) -> BboxBase:
+    """A box in pixels as one in inches; None: that of the axes alone."""
+    box = ax.get_window_extent() if box is None else box
+    return box.transformed(ax.figure.dpi_scale_trans.inverted())
+
+
 def trim(ax: Axes, width: float, height: float, pad: float = 0.12) -> None:
     """A figure just large enough for axes of `width` by `height` inches and what stands around them: names, a colour bar, a title."""
     from matplotlib.figure import Figure
 
     figure = ax.figure
     assert isinstance(figure, Figure)  # the picture's own
-    inches = figure.dpi_scale_trans.inverted()
-    everything, cells = box_of(ax).transformed(inches), ax.get_window_extent().transformed(inches)
+    everything, cells = inches_of(ax, box_of(ax)), inches_of(ax)
     left, below = cells.x0 - everything.x0 + pad, cells.y0 - everything.y0 + pad
     beside, above = everything.x1 - cells.x1 + pad, max(everything.y1 - cells.y1, 0.3) + pad
     whole = left + width + beside, below + height + above
@@ -161,6 +142,17 @@ def read_logs(axis: Axis) -> None:
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if few else (1.0,), numticks=8))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())
+
+
+def bar_below(shades, ax: Axes, place: tuple[float, float, float, float] | None, **beside: float) -> Colorbar:
+    """A flat colour bar below a drawing: at `place` of its axes, or where matplotlib finds room beside another's."""
+    where: dict[str, Any] = (
+        {"ax": ax, **beside, "aspect": 25} if place is None else {"cax": ax.inset_axes(place)}
+    )
+    bar = ax.figure.colorbar(shades, orientation="horizontal", **where)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(labelsize=7.5, length=2)
+    return bar
 
 
 def bar_beside(

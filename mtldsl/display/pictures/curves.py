@@ -8,18 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtldsl.display.pictures.axes import COLOURS, GREY, axes_for, cycle, plain, pyplot, read_logs, short
+from mtldsl.display.pictures.axes import (
+    COLOURS,
+    GREY,
+    axes_for,
+    cycle,
+    plain,
+    read_logs,
+    short,
+    write_numbers,
+)
 from mtldsl.errors import DataError
 from mtldsl.utils.validation import quoted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = [
-    "plot_cross_validation",
-    "plot_path",
-    "trace_plot",
-]
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -28,14 +31,10 @@ __all__ = [
 
 @dataclass(frozen=True)
 class CurveSettings:
-    """Sizes up to which things are named.
+    """Sizes up to which things are named."""
 
-    annotated_cells : cells of a map along one side, up to which each has its number written in
-    named_features  : features that have a colour and a name; the others are grey
-    """
-
-    annotated_cells: int = 9
-    named_features: int = 6
+    annotated_cells: int = 9  # cells of a map along one side, up to which each has its number written in
+    named_features: int = 6  # features that have a colour and a name; the others are grey
 
 
 SETTINGS = CurveSettings()
@@ -109,11 +108,9 @@ def _curve(found: Any, ax: Axes, titled: bool) -> None:
     ax.plot(
         values, mean, color=COLOURS[0], linewidth=1.8, marker="o", markersize=4, label="mean ± standard error"
     )
-    rules = [(found.best_value, "best", "-")]
+    rules = [(found.best_value, "best", "-"), (found.one_se_value, "one standard error", "--")]
     if found.one_se_value == found.best_value:
         rules = [(found.best_value, "best, one standard error too", "-")]
-    else:
-        rules.append((found.one_se_value, "one standard error", "--"))
     for value, said, style in rules:
         ax.axvline(value, color=COLOURS[1], linewidth=1.4, linestyle=style, zorder=0, label=f"{said}: {value:.3g}")  # fmt: skip
     _scale(values, ax)
@@ -149,11 +146,7 @@ def _map(found: Any, ax: Axes) -> None:
     ax.set_xlabel(found.names[-1])
     ax.set_ylabel(", ".join(found.names[:-1]))
     if max(table.shape) <= SETTINGS.annotated_cells:
-        for (i, j), mean in np.ndenumerate(table):
-            if np.isfinite(mean):
-                red, green, blue, _ = shown.cmap(shown.norm(mean))
-                dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.5
-                ax.text(j, i, f"{mean:.3g}", ha="center", va="center", fontsize=9, color="white" if dark else "black")  # fmt: skip
+        write_numbers(ax, np.where(np.isfinite(table), table, np.nan), shown.to_rgba(table), "{:.3g}")
     row, column = rows.index(found.best[:-1]), inner.index(found.best[-1])
     ring = {"markerfacecolor": "none", "markeredgecolor": COLOURS[1], "markeredgewidth": 2.5}
     ax.plot(column, row, marker="o", markersize=30 if max(table.shape) <= SETTINGS.annotated_cells else 12, linestyle="none", **ring)  # fmt: skip
@@ -220,26 +213,13 @@ def plot_path(
     heights = np.stack([_heights(one, task) for one in found])  # (values, features)
     names = found[0].feature_names or tuple(map(str, range(heights.shape[1])))
     strongest = np.argsort(-np.abs(heights).max(axis=0), kind="stable")
-    named = (
-        strongest[: SETTINGS.named_features]
-        if len(strongest) > SETTINGS.named_features
-        else np.arange(len(strongest))
-    )
+    named, others = strongest[: SETTINGS.named_features], strongest[SETTINGS.named_features :]
+    named = named if others.size else np.sort(named)
     ax = axes_for(ax)
-    for j in (
-        strongest[: SETTINGS.named_features - 1 : -1] if len(strongest) > SETTINGS.named_features else ()
-    ):
-        ax.plot(values, heights[:, j], color=GREY, linewidth=0.7, alpha=0.6)
+    ax.plot(values, heights[:, others[::-1]], color=GREY, linewidth=0.7, alpha=0.6)
     for j, colour in zip(named, cycle(len(named)), strict=True):
-        ax.plot(
-            values,
-            heights[:, j],
-            color=colour,
-            linewidth=1.8,
-            marker="o",
-            markersize=3,
-            label=short(names[j]),
-        )
+        style: dict[str, Any] = {"linewidth": 1.8, "marker": "o", "markersize": 3}
+        ax.plot(values, heights[:, j], color=colour, label=short(names[j]), **style)
     if (values > 0).all() and values.max() > 10 * values.min():
         ax.set_xscale("log")
         read_logs(ax.xaxis)
@@ -277,8 +257,6 @@ def _changing(solutions, parameter: str | None) -> str:
 
 # --------------------------------------------------------------------------------------------------------------
 # A picture of how the objective fell, one run or several.
-
-_COLOURS = ("#1f5fa8", "#d9742b", "#3d9a8b", "#7a5195", "#b0413e", "#6b7280", "#c9a227", "#4fa3d1")
 
 
 def trace_plot(
@@ -343,11 +321,8 @@ def trace_plot(
             write_instead="leave best out, or give a bound",
         )
     log_time = against == "seconds" and _spread(traces) > 20
-    plt = pyplot()
-
-    if ax is None:
-        _, ax = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
-    for (name, (x, objectives)), colour in zip(traces.items(), _cycle(len(traces)), strict=True):
+    ax = axes_for(ax)
+    for (name, (x, objectives)), colour in zip(traces.items(), cycle(len(traces)), strict=True):
         above = objectives - best
         drawn = (above > 0) & (x > 0) if log_time else above > 0
         marker = "o" if drawn.sum() <= 40 else None
@@ -361,12 +336,9 @@ def trace_plot(
         ax.set_xscale("log")
     ax.set_xlabel("seconds" if against == "seconds" else "iteration")
     ax.set_ylabel(f"objective above {best:.8g}".replace("-", "−"))
-    ax.spines[["top", "right"]].set_visible(False)
     if len(traces) > 1:
         ax.legend(frameon=False, fontsize=9)
-    if title is not None:
-        ax.set_title(title, loc="left", fontsize=11)
-    return ax
+    return plain(ax, title)
 
 
 def _trace(looks, against: str, name) -> tuple[np.ndarray, np.ndarray]:
@@ -393,10 +365,6 @@ def _trace(looks, against: str, name) -> tuple[np.ndarray, np.ndarray]:
 def _lowest_inside(looks) -> float:
     """The lowest objective of the looks that violate no constraint."""
     return min((look["objective"] for look in looks if not look.get("violation")), default=np.inf)
-
-
-def _cycle(n: int) -> list[str]:
-    return [_COLOURS[i % len(_COLOURS)] for i in range(n)]
 
 
 def _spread(traces) -> float:

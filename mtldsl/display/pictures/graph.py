@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtldsl.display.pictures.axes import FAINT_COLOUR, TEXT_COLOUR, box_of, pyplot, short, trim
+from mtldsl.display.pictures.axes import (
+    FAINT_COLOUR,
+    TEXT_COLOUR,
+    bar_below,
+    box_of,
+    inches_of,
+    pyplot,
+    short,
+    trim,
+)
 from mtldsl.display.pictures.axes import SETTINGS as AXES
 from mtldsl.display.pictures.heatmap import clustered_order
 from mtldsl.errors import DataError, ModelError
@@ -16,17 +25,6 @@ from mtldsl.errors import DataError, ModelError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-__all__ = [
-    "draw_graph",
-    "graph_of",
-    "graph_plot",
-    "graph_strip",
-    "label_order",
-    "places_of",
-    "positions_in",
-    "strengths_of",
-]
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -131,30 +129,18 @@ def strengths_of(graph: Any, cliques) -> dict[tuple[int, int], float]:
 
 @dataclass(frozen=True)
 class GraphSettings:
-    """Sizes of pictures of graphs.
+    """Sizes of pictures of graphs."""
 
-    max_line_points    : thickest line
-    min_line_points    : thinnest line
-    min_side_inches    : side of the picture of a few labels
-    max_side_inches    : side of the picture of many
-    cell_inches        : a graph of a strip
-    margin_inches      : room around it
-    heading_inches     : its heading
-    legend_inches      : what explains the strip
-    named_edges        : new edges that are named above a graph
-    heading_characters : characters of a line there
-    """
-
-    max_line_points: float = 7.0
-    min_line_points: float = 0.5
-    min_side_inches: float = 3.2
-    max_side_inches: float = 8.0
-    cell_inches: float = 1.7
-    margin_inches: float = 0.5
-    heading_inches: float = 0.5
-    legend_inches: float = 0.35
-    named_edges: int = 3
-    heading_characters: int = 30
+    max_line_points: float = 7.0  # thickest line
+    min_line_points: float = 0.5  # thinnest line
+    min_side_inches: float = 3.2  # side of the picture of a few labels
+    max_side_inches: float = 8.0  # side of the picture of many
+    cell_inches: float = 1.7  # a graph of a strip
+    margin_inches: float = 0.5  # room around it
+    heading_inches: float = 0.5  # its heading
+    legend_inches: float = 0.35  # what explains the strip
+    named_edges: int = 3  # new edges that are named above a graph
+    heading_characters: int = 30  # characters of a line there
 
 
 SETTINGS = GraphSettings()
@@ -231,7 +217,7 @@ def graph_plot(
         ax = plt.figure(figsize=(whole, whole)).add_axes(
             (margin / whole, margin / whole, side / whole, side / whole)
         )
-    draw_graph(ax, graph, places, outside=layout == "circle", inches=side if own else None)
+    draw_graph(ax, graph, places, outside=layout == "circle")
     _explain(ax, graph, side if own else None)
     if title is not None:
         box, cells = box_of(ax), ax.get_window_extent()
@@ -255,8 +241,8 @@ def colours_of_pulls():
 
 
 def draw_graph(
-    ax: Axes, graph: Any, places: np.ndarray, *, outside: bool, inches: float | None,
-    only=None, fresh=(), size: float | None = None, thick: float = SETTINGS.max_line_points, named: bool = True,
+    ax: Axes, graph: Any, places: np.ndarray, *, outside: bool, only=None, fresh=(), size: float | None = None,
+    thick: float = SETTINGS.max_line_points, named: bool = True,
 ) -> None:  # fmt: skip
     """Edges, labels and names into axes. only: the cliques that are drawn; fresh: those that are drawn in full, all others faint."""
     strengths = strengths_of(graph, graph.used if only is None else only)
@@ -280,15 +266,8 @@ def draw_graph(
     ax.scatter(*places[bare].T, s=spot, facecolor="white", edgecolor=FAINT_COLOUR, linewidths=0.9, **dots)
     if named:
         size = size or float(np.interp(len(places), [12, 40], [10, 7.5]))
-        _write(
-            ax,
-            graph.names,
-            places,
-            bare,
-            places if outside else _outward_directions(places, strengths),
-            size,
-            outside,
-        )
+        ways = places if outside else _outward_directions(places, strengths)
+        _write(ax, graph.names, places, bare, ways, size, outside)
     ax.set_xlim(-1.05, 1.05)
     ax.set_ylim(-1.05, 1.05)
     ax.set_aspect("equal")
@@ -314,19 +293,11 @@ def _write(ax: Axes, names, places, bare, ways, size: float, outside: bool) -> N
     """Names beside the dots, away from the edges: around a circle outside of it, many of them along the rays."""
     many = outside and len(places) > 16
     for name, place, (x, y), alone in zip(names, places, ways, bare, strict=True):
-        style: dict[str, Any] = {
-            "fontsize": size,
-            "color": FAINT_COLOUR if alone else TEXT_COLOUR,
-            "zorder": 4,
-            "annotation_clip": False,
-        }
+        colour = FAINT_COLOUR if alone else TEXT_COLOUR
+        style: dict[str, Any] = {"fontsize": size, "color": colour, "zorder": 4, "annotation_clip": False}
         if not outside:
-            style["bbox"] = {
-                "boxstyle": "round,pad=0.1",
-                "facecolor": "white",
-                "edgecolor": "none",
-                "alpha": 0.7,
-            }
+            box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7}
+            style["bbox"] = {"boxstyle": "round,pad=0.1", **box}
         if many:  # names need no room beside one another
             angle = float(np.degrees(np.arctan2(y, x)))
             left = abs(angle) > 90.0
@@ -341,30 +312,23 @@ def _write(ax: Axes, names, places, bare, ways, size: float, outside: bool) -> N
 def _explain(ax: Axes, graph: Any, side: float | None) -> None:
     """The colour scale below the graph, and how many edges there are."""
     if not len(graph.used):
-        ax.annotate(
+        ax.text(
+            0.5,
+            0.5,
             "no edge",
-            (0.5, 0.5),
-            xycoords="axes fraction",
+            transform=ax.transAxes,
             ha="center",
             va="center",
             fontsize=9,
             color=FAINT_COLOUR,
         )
         return
+    place = None
     if side is not None:
-        box = box_of(ax).transformed(ax.figure.dpi_scale_trans.inverted())
-        below = (
-            ax.get_window_extent().transformed(ax.figure.dpi_scale_trans.inverted()).y0 - box.y0
-        )  # of the names
-        place: dict[str, Any] = {
-            "cax": ax.inset_axes((0.5 - 1.0 / side, -(below + 0.3) / side, 2.0 / side, 0.08 / side))
-        }
-    else:
-        place = {"ax": ax, "shrink": 0.5, "pad": 0.08, "aspect": 25}
-    bar = ax.figure.colorbar(colours_of_pulls(), orientation="horizontal", **place)
-    bar.outline.set_visible(False)
-    bar.set_ticks([0.0, 0.5, 1.0], labels=["repel", "either, as inputs say", "attract"], fontsize=7.5)
-    bar.ax.tick_params(length=2)
+        below = inches_of(ax).y0 - inches_of(ax, box_of(ax)).y0  # of the names
+        place = (0.5 - 1.0 / side, -(below + 0.3) / side, 2.0 / side, 0.08 / side)
+    bar = bar_below(colours_of_pulls(), ax, place, shrink=0.5, pad=0.08)
+    bar.set_ticks([0.0, 0.5, 1.0], labels=["repel", "either, as inputs say", "attract"])
     q = graph.cliques.n_cliques
     counted = f"{len(graph.used):,} of {q:,} edges" if len(graph.used) < q else f"{q:,} edges"
     bar.set_label(f"{counted}; width: weight, {graph.weights.max():.3g} at most", fontsize=8)
@@ -418,24 +382,17 @@ def graph_strip(
     plt = pyplot()
     columns = min(len(panels), per_row)
     rows = -(-len(panels) // columns)
-    wide, high = (
-        SETTINGS.cell_inches + 2 * SETTINGS.margin_inches,
-        SETTINGS.cell_inches + SETTINGS.margin_inches + SETTINGS.heading_inches,
-    )
+    cell, margin, heading = SETTINGS.cell_inches, SETTINGS.margin_inches, SETTINGS.heading_inches
+    wide, high = cell + 2 * margin, cell + margin + heading
     figure = plt.figure(figsize=(columns * wide, rows * high + SETTINGS.legend_inches))
     width, height = figure.get_size_inches()
     for k, (title, graph, shown, fresh) in enumerate(panels):
         row, column = divmod(k, columns)
-        left, below = (
-            column * wide + SETTINGS.margin_inches,
-            height - row * high - SETTINGS.heading_inches - SETTINGS.cell_inches,
-        )
-        ax = figure.add_axes(
-            (left / width, below / height, SETTINGS.cell_inches / width, SETTINGS.cell_inches / height)
-        )
+        left, below = column * wide + margin, height - row * high - heading - cell
+        ax = figure.add_axes((left / width, below / height, cell / width, cell / height))
         draw_graph(
-            ax, graph, places, outside=layout == "circle", inches=SETTINGS.cell_inches, only=shown, fresh=fresh,
-            size=6.5, thick=4.0, named=len(graph.names) <= 16,
+            ax, graph, places, outside=layout == "circle", only=shown, fresh=fresh, size=6.5, thick=4.0,
+            named=len(graph.names) <= 16,
         )  # fmt: skip
         ax.set_title(f"{title}\n{_joined(graph, fresh)}", loc="left", fontsize=7.5, x=-0.22, y=1.07)
     figure.text(

@@ -27,13 +27,6 @@ from mtldsl.utils.validation import as_whole, quoted
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "checked_correlation",
-    "clustered_order",
-    "heatmap",
-    "plot_weights",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # The order of rows and columns in which a correlation matrix shows its groups.
@@ -256,17 +249,12 @@ def heatmap(
         side = float(np.clip(0.3 * n + 1.4, 2.4, 9.0))
         ax = plt.figure(figsize=(2 * side, 2 * side)).add_axes((0.25, 0.25, 0.5, 0.5))
     colours = plt.get_cmap("RdBu_r").with_extremes(bad=_GREY)
-    image = ax.imshow(
-        np.ma.array(R, mask=np.eye(n, dtype=bool)),
-        cmap=colours,
-        vmin=-limit,
-        vmax=limit,
-        interpolation="nearest",
-    )
+    shown = np.where(np.eye(n, dtype=bool), np.nan, R)
+    image = ax.imshow(shown, cmap=colours, vmin=-limit, vmax=limit, interpolation="nearest")
     bar_beside(image, ax, own, "correlation", _extend(R, limit))
     write_names(ax, names)
     if n <= AXES.annotated_columns:
-        write_numbers(ax, np.where(np.eye(n, dtype=bool), np.nan, R), image.to_rgba(R), "{:.2f}")
+        write_numbers(ax, shown, image.to_rgba(R), "{:.2f}")
         ax.set_xticks(np.arange(n - 1) + 0.5, minor=True)
         ax.set_yticks(np.arange(n - 1) + 0.5, minor=True)
         ax.grid(which="minor", color="white", linewidth=1.2)
@@ -377,19 +365,18 @@ def plot_weights(
         return _bars(W[:, _position(task, tasks)], features, number, title, ax)
     norms = np.sqrt(np.einsum("jt,jt->j", W, W))
     kept = np.sort(np.argsort(-norms, kind="stable")[: min(number, max(np.count_nonzero(norms), 1))])
-    return _map(
-        W[kept],
-        [features[j] for j in kept],
-        tasks,
-        len(W) - len(kept),
-        len(kept) == np.count_nonzero(norms),
-        order,
-        title,
-        ax,
-    )
+    kind = "without weights" if len(kept) == np.count_nonzero(norms) else "with smaller weights"
+    ax = _map(W[kept], [features[j] for j in kept], tasks, order, ax)
+    left_out = len(W) - len(kept)
+    if left_out:
+        more, are = ("feature", "is") if left_out == 1 else ("features", "are")
+        ax.set_xlabel(f"{left_out:,} more {more}, {kind}, {are} not drawn", fontsize=9)
+    if title is not None:
+        ax.set_title(title, loc="left", fontsize=12)
+    return ax
 
 
-def _map(W, features, tasks, left_out: int, without: bool, order, title, ax) -> Axes:
+def _map(W, features, tasks, order, ax) -> Axes:
     if order is not None:
         rows, columns = clustered_order(_alike(W)), clustered_order(_alike(W.T))
         W, features, tasks = (
@@ -415,14 +402,6 @@ def _map(W, features, tasks, left_out: int, without: bool, order, title, ax) -> 
     if m <= AXES.annotated_columns:
         decimals = max(0, 1 - int(np.floor(np.log10(largest))))
         write_numbers(ax, W, image.to_rgba(W), f"{{:.{decimals}f}}")
-    if left_out:
-        more = "feature" if left_out == 1 else "features"
-        kind = "without weights" if without else "with smaller weights"
-        ax.set_xlabel(
-            f"{left_out:,} more {more}, {kind}, {'is' if left_out == 1 else 'are'} not drawn", fontsize=9
-        )
-    if title is not None:
-        ax.set_title(title, loc="left", fontsize=12)
     return ax
 
 

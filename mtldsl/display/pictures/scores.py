@@ -13,11 +13,6 @@ from mtldsl.errors import DataError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "plot_calibration",
-    "plot_scores",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # A picture of how well probabilities say what happens.

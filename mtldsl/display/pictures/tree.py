@@ -8,18 +8,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mtldsl.display.math import matrix_latex
-from mtldsl.display.pictures.axes import FAINT_COLOUR, TEXT_COLOUR, ordinal, pyplot, short, trim
+from mtldsl.display.pictures.axes import (
+    FAINT_COLOUR,
+    TEXT_COLOUR,
+    bar_below,
+    inches_of,
+    ordinal,
+    pyplot,
+    short,
+    trim,
+)
 from mtldsl.display.pictures.axes import SETTINGS as AXES
 from mtldsl.errors import DataError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = [
-    "TreeNode",
-    "nodes_of",
-    "tree_plot",
-]
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -119,25 +122,17 @@ def _group(weights: Any, m: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class TreeSettings:
-    """Sizes of pictures of trees.
+    """Sizes of pictures of trees."""
 
-    zero_weight_share : weight over the largest below which it is drawn as zero: with p = 1 the best ones only tend to it
-    row_inches        : row of a task
-    max_height_inches : all rows
-    legible_inches    : least row whose name is written
-    min_level_inches  : least width of a level
-    max_level_inches  : greatest
-    max_width_inches  : all levels
-    elbow_share       : part of the way to a child at which its line leaves the parent's level; its name stands on the rest
-    """
-
+    # weight over the largest below which it is drawn as zero: with p = 1 the best ones only tend to it
     zero_weight_share: float = 1e-6
-    row_inches: float = 0.25
-    max_height_inches: float = 15.0
-    legible_inches: float = 0.125
-    min_level_inches: float = 0.75
-    max_level_inches: float = 2.6
-    max_width_inches: float = 14.0
+    row_inches: float = 0.25  # row of a task
+    max_height_inches: float = 15.0  # all rows
+    legible_inches: float = 0.125  # least row whose name is written
+    min_level_inches: float = 0.75  # least width of a level
+    max_level_inches: float = 2.6  # greatest
+    max_width_inches: float = 14.0  # all levels
+    # part of the way to a child at which its line leaves the parent's level; its name stands on the rest
     elbow_share: float = 0.15
 
 
@@ -204,17 +199,13 @@ def tree_plot(
     if own:
         row = min(SETTINGS.row_inches, SETTINGS.max_height_inches / n)
         size = float(np.interp(n, [40, 120], [8.5, 6.5]))
-        width = (
-            _level([text for text, at in zip(labels, x, strict=True) if 0 < at < levels], levels, size)
-            * levels
-        )
-        width, height = max(width, 0.2), max(n * row, 0.6)
+        between = [text for text, at in zip(labels, x, strict=True) if 0 < at < levels]
+        width, height = max(levels * _level(between, levels, size), 0.2), max(n * row, 0.6)
         whole = width + 4.0, height + 2.0
         place = (2.0 / whole[0], 1.0 / whole[1], width / whole[0], height / whole[1])
         ax = plt.figure(figsize=whole).add_axes(place)
     else:
-        box = ax.get_window_extent().transformed(ax.figure.dpi_scale_trans.inverted())
-        width, height, size = box.width, box.height, 7.5
+        width, height, size = *inches_of(ax).size, 7.5
         row = height / n
     ax.set_xlim(0.0, max(levels, 1.0))
     ax.set_ylim(n - 0.5, -0.5)  # the first task on top
@@ -323,10 +314,10 @@ def _write(ax: Axes, nodes, labels, theta, x, y, row: float, level: float, size:
     written: dict[float, float] = {}  # level -> the row last written in
     missing = 0
     for k in np.lexsort((y, x)):
-        faint = theta[k] == 0.0
-        style = {
+        colour = FAINT_COLOUR if theta[k] == 0.0 else TEXT_COLOUR
+        style: dict[str, Any] = {
             "fontsize": size,
-            "color": FAINT_COLOUR if faint else TEXT_COLOUR,
+            "color": colour,
             "textcoords": "offset points",
             "zorder": 4,
         }
@@ -351,20 +342,13 @@ def _write(ax: Axes, nodes, labels, theta, x, y, row: float, level: float, size:
 
 def _explain(ax: Axes, shades, name: str, left_out: str, size: tuple[float, float] | None) -> None:
     """The colour scale below the tree, and what was not written."""
-    if shades is not None:
-        if size is not None:
-            width, height = size
-            place: dict[str, Any] = {
-                "cax": ax.inset_axes(
-                    (0.0, -0.42 / height, min(2.0, max(width, 1.2)) / max(width, 1e-9), 0.1 / height)
-                )
-            }
-        else:
-            place = {"ax": ax, "shrink": 0.4, "pad": 0.02, "aspect": 25}
-        bar = ax.figure.colorbar(shades, orientation="horizontal", **place)
-        bar.outline.set_visible(False)
-        bar.ax.tick_params(labelsize=7.5, length=2)
-        bar.ax.locator_params(nbins=5)
-        bar.set_label(
-            f"weight ${matrix_latex(name)}$" + (f"; {left_out}" if left_out else ""), fontsize=8, loc="left"
-        )
+    if shades is None:
+        return
+    place = None
+    if size is not None:
+        width, height = size
+        place = (0.0, -0.42 / height, min(2.0, max(width, 1.2)) / max(width, 1e-9), 0.1 / height)
+    bar = bar_below(shades, ax, place, shrink=0.4, pad=0.02)
+    bar.ax.locator_params(nbins=5)
+    label = f"weight ${matrix_latex(name)}$" + (f"; {left_out}" if left_out else "")
+    bar.set_label(label, fontsize=8, loc="left")

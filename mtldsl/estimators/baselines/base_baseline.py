@@ -10,37 +10,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from mtldsl.errors import DataError, ModelError
 from mtldsl.estimators.base_estimator import warn_of_one_class
-from mtldsl.estimators.estimator_inputs import checked_inputs, refuse_unpaired
+from mtldsl.estimators.estimator_inputs import checked_inputs, refuse_unpaired, wrong_option
 from mtldsl.estimators.label_tables import hold_classes, hold_targets, keep_targets, share_right
 from mtldsl.estimators.targets import binary_columns, require_y
 from mtldsl.utils.validation import as_float, quoted
 
-__all__ = [
-    "Baseline",
-    "ClassifierBaseline",
-    "ConstantClassifier",
-    "choice",
-    "copy_classifier",
-    "fit_classifier",
-    "fraction",
-    "margin",
-    "positive",
-    "probability",
-    "whole",
-    "with_columns",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What the baselines share: how labels are read and answered, and what a subclass has to say.
-
-
-def _has_margins(self) -> bool:
-    return self._has_margins()
-
-
-def _has_probabilities(self) -> bool:
-    return self._has_probabilities()
 
 
 class Baseline(ClassifierMixin, BaseEstimator):
@@ -68,19 +44,17 @@ class Baseline(ClassifierMixin, BaseEstimator):
         self._learn(X, table)
         return self
 
-    @available_if(_has_margins)
+    @available_if(lambda self: self._has_margins())
     def decision_function(self, X) -> np.ndarray:
         """(n, K) scores, above 0 where a label is predicted; (n,) where y was a vector."""
         z = self._margins(self._rows(X))
         return z[:, 0] if self._labels.kind == "binary" else z
 
-    @available_if(_has_probabilities)
+    @available_if(lambda self: self._has_probabilities())
     def predict_proba(self, X) -> np.ndarray:
         """(n, K) the probability of the second class of every column; (n, 2) where y was a vector of two classes."""
         P = self._probabilities(self._rows(X))
-        if self._labels.kind == "binary":
-            return np.hstack([1.0 - P, P]) if len(self.classes_) == 2 else np.ones((len(P), 1))
-        return P
+        return self._labels.probabilities_of_rows(P)
 
     def predict(self, X) -> np.ndarray:
         """(n, K) of the labels that `fit` was given, (n,) where that was a vector."""
@@ -138,19 +112,14 @@ def whole(self, name: str, least: int = 1, none: str | None = None) -> None:
         return
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         instead = f"write a whole number of at least {least}" + (f", or None for {none}" if none else "")
-        raise DataError(f"{name}={quoted(value)}", term=type(self).__name__, write_instead=instead)
+        raise wrong_option(self, name, instead, DataError)
 
 
 def positive(self, name: str, zero: bool = False) -> None:
     """DataError where an option is not a finite number above 0, or 0 where that is allowed."""
-    value = getattr(self, name)
-    number = as_float(value)
+    number = as_float(getattr(self, name))
     if number is None or not 0 <= number < np.inf or (number == 0 and not zero):
-        raise DataError(
-            f"{name}={quoted(value)}",
-            term=type(self).__name__,
-            write_instead=f"write a finite number {'>= 0' if zero else '> 0'}",
-        )
+        raise wrong_option(self, name, f"write a finite number {'>= 0' if zero else '> 0'}", DataError)
 
 
 def fraction(self, name: str, none: str) -> None:
@@ -160,22 +129,14 @@ def fraction(self, name: str, none: str) -> None:
         return
     number = as_float(value)
     if number is None or not 0 < number <= 1:
-        raise DataError(
-            f"{name}={quoted(value)}",
-            term=type(self).__name__,
-            write_instead=f"write a share above 0 and at most 1, or None for {none}",
-        )
+        raise wrong_option(self, name, f"write a share above 0 and at most 1, or None for {none}", DataError)
 
 
 def choice(self, name: str, known: tuple) -> None:
     """ModelError for an option that is not known."""
     value = getattr(self, name)
     if not any(value is each or (isinstance(value, str) and value == each) for each in known):
-        raise ModelError(
-            f"{name}={quoted(value)}",
-            term=type(self).__name__,
-            write_instead=f"write one of {', '.join(map(repr, known))}",
-        )
+        raise wrong_option(self, name, f"write one of {', '.join(map(repr, known))}")
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -18,15 +18,6 @@ from mtldsl.estimators.baselines.base_baseline import (
 )
 from mtldsl.utils.memory import as_dense
 
-__all__ = [
-    "HOMER",
-    "AdaBoostMH",
-    "Stump",
-    "Stumps",
-    "balanced_clusters",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Decision stumps for several labels at once: one feature, one threshold, an answer a label on each side.
 

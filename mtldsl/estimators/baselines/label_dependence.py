@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations
+from itertools import combinations, permutations
 
+import networkx as nx
 import numpy as np
 from sklearn.utils import check_random_state
 
@@ -17,16 +18,6 @@ from mtldsl.estimators.baselines.base_baseline import (
     whole,
     with_columns,
 )
-
-__all__ = [
-    "LEAD",
-    "PLEM",
-    "FamilyScores",
-    "best_graph",
-    "climbed_graph",
-    "in_order",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # The best directed acyclic graph over a few discrete variables, by a score that is a sum over the variables.
@@ -65,9 +56,7 @@ def best_graph(K: int, score, max_parents: int) -> list[tuple[int, ...]]:
 
     Source: Silander and Myllymaki, A simple approach for finding the globally optimal Bayesian network structure (2006).
     """
-    best: list[
-        dict[int, tuple[float, tuple[int, ...]]]
-    ] = []  # of each variable: the best parents within a set
+    best: list[dict[int, tuple[float, tuple[int, ...]]]] = []  # per variable: the best parents within a set
     for v in range(K):
         others = [u for u in range(K) if u != v]
         own = {
@@ -103,54 +92,37 @@ def climbed_graph(K: int, score, max_parents: int) -> list[tuple[int, ...]]:
     """As `best_graph` for more variables, greedily: from no edge, the edge whose adding, removal or reversal raises the sum most."""
     parents: list[set[int]] = [set() for _ in range(K)]
 
-    def value(v, of):
-        return score(v, tuple(sorted(of)))
+    def gain(changed: dict[int, set[int]]) -> float:
+        return sum(
+            score(v, tuple(sorted(new))) - score(v, tuple(sorted(parents[v]))) for v, new in changed.items()
+        )
+
+    def allowed(changed: dict[int, set[int]]) -> bool:
+        graph = nx.DiGraph((u, v) for v in range(K) for u in changed.get(v, parents[v]))
+        return nx.is_directed_acyclic_graph(graph)
 
     while True:
         best, change = 1e-9, None
-        for u in range(K):
-            for v in range(K):
-                if u == v:
-                    continue
-                if u in parents[v]:
-                    lost = value(v, parents[v] - {u}) - value(v, parents[v])
-                    moves = [(lost, {v: parents[v] - {u}})]
-                    if len(parents[u]) < max_parents and not _reaches(parents, u, v, without=(u, v)):
-                        gained = value(u, parents[u] | {v}) - value(u, parents[u])
-                        moves.append((lost + gained, {v: parents[v] - {u}, u: parents[u] | {v}}))
-                elif len(parents[v]) < max_parents and v not in parents[u] and not _reaches(parents, v, u):
-                    moves = [(value(v, parents[v] | {u}) - value(v, parents[v]), {v: parents[v] | {u}})]
-                else:
-                    continue
-                for gain, new in moves:
-                    if gain > best:
-                        best, change = gain, new
+        for u, v in permutations(range(K), 2):
+            if u in parents[v]:
+                moves = [{v: parents[v] - {u}}, {v: parents[v] - {u}, u: parents[u] | {v}}]
+            else:
+                moves = [{v: parents[v] | {u}}]
+            for changed in moves:
+                few = all(len(new) <= max_parents for new in changed.values())
+                if few and gain(changed) > best and allowed(changed):
+                    best, change = gain(changed), changed
         if change is None:
             return [tuple(sorted(each)) for each in parents]
         for v, new in change.items():
             parents[v] = new
 
 
-def _reaches(parents, start: int, end: int, without: tuple[int, int] | None = None) -> bool:
-    """Tell whether a path of edges leads from start to end, not along the edge `without`."""
-    waiting, seen = [end], {end}
-    while waiting:
-        v = waiting.pop()
-        for u in parents[v]:
-            if (u, v) != without and u not in seen:
-                if u == start:
-                    return True
-                seen.add(u)
-                waiting.append(u)
-    return False
-
-
 def in_order(parents) -> list[int]:
     """The variables, each after its parents; among those that may come next the first."""
-    order: list[int] = []
-    while len(order) < len(parents):
-        order.append(next(v for v in range(len(parents)) if v not in order and set(parents[v]) <= set(order)))
-    return order
+    graph = nx.DiGraph((u, v) for v, own in enumerate(parents) for u in own)
+    graph.add_nodes_from(range(len(parents)))
+    return list(nx.lexicographical_topological_sort(graph))
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -159,13 +131,10 @@ def in_order(parents) -> list[int]:
 
 @dataclass(frozen=True)
 class LabelDependenceSettings:
-    """Limits of the search of a graph of labels.
+    """Limits of the search of a graph of labels."""
 
-    exact_labels          : labels up to which it is exact: K 2^K steps
-    min_probability_share : probability of a state that was never seen together: it is not impossible
-    """
-
-    exact_labels: int = 10
+    exact_labels: int = 10  # labels up to which it is exact: K 2^K steps
+    # probability of a state that was never seen together: it is not impossible
     min_probability_share: float = 1e-12
 
 

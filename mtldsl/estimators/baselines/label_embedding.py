@@ -21,34 +21,19 @@ from mtldsl.estimators.baselines.base_baseline import (
     whole,
 )
 
-__all__ = [
-    "MLCSSP",
-    "MMOC",
-    "PLST",
-    "OutputCodes",
-    "learned_codes",
-    "nearest",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # MLCSSP: a few of the labels are learned, and all are read off them linearly.
 
 
 @dataclass(frozen=True)
 class LabelEmbeddingSettings:
-    """Limits of the baselines of embedded labels.
+    """Limits of the baselines of embedded labels."""
 
-    rank_tol      : share of the largest singular value, or of the Gram matrix's largest eigenvalue, below which is rounding: labels are 0 and 1
-    kept_planes   : planes that are kept, those of the largest multipliers
-    inner_steps   : steps of the inner problem
-    descent_share : part of what a step promised that it has to bring
-    """
-
+    # share of the largest singular value, or of the Gram matrix's largest eigenvalue, below which is rounding: labels are 0 and 1
     rank_tol: float = 1e-10
-    kept_planes: int = 40
-    inner_steps: int = 200
-    descent_share: float = 0.1
+    kept_planes: int = 40  # planes that are kept, those of the largest multipliers
+    inner_steps: int = 200  # steps of the inner problem
+    descent_share: float = 0.1  # part of what a step promised that it has to bring
 
 
 SETTINGS = LabelEmbeddingSettings()

@@ -20,15 +20,6 @@ from mtldsl.estimators.baselines.base_baseline import (
     whole,
 )
 
-__all__ = [
-    "BinaryRelevance",
-    "EnsembleOfClassifierChains",
-    "LabelPowerset",
-    "Powerset",
-    "RAkEL",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Binary relevance: one classifier a label.
 
