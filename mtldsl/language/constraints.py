@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -24,8 +24,6 @@ from mtldsl.language.scalars import (
 from mtldsl.utils.validation import as_float, is_scalar, quoted
 
 __all__ = [
-    "AffineArgument",
-    "BoundedUnknown",
     "Constraint",
     "ParametricBall",
     "RangeConstraint",
@@ -44,22 +42,6 @@ __all__ = [
 _LATEX = {">=": r"\geq", "<=": r"\leq", "==": "="}
 
 
-class AffineArgument(Protocol):
-    """Members of an affine expression that a constraint reads."""
-
-    shape: tuple[int, int]
-    offset: Any
-    text: str
-    latex: str
-    precedence: int
-    tree: Operation
-
-    @property
-    def parts(self) -> tuple[Any, ...]: ...
-
-    def linear_part(self) -> AffineArgument: ...
-
-
 @dataclass(frozen=True, eq=False)
 class ParametricBall:
     """A ball whose radius depends on parameters: `ball` makes it of a number."""
@@ -73,7 +55,7 @@ class Constraint:
     """A set contains argument; `text` and `tree` as typed."""
 
     given: Set | ParametricBall
-    argument: AffineArgument
+    argument: Any  # an Affine
     text: str
     latex: str
     tree: Operation
@@ -100,7 +82,7 @@ class Constraint:
         return self.text
 
 
-def compare(left: AffineArgument, symbol: str, right) -> Constraint:
+def compare(left: Any, symbol: str, right) -> Constraint:
     """left (symbol) right as a constraint on an affine expression; right is a number or an array."""
     typed = f"{left.text} {symbol} {constant_text(right)}"
     bound = as_matrix(right, left.shape, typed)
@@ -122,9 +104,7 @@ def _plain(bound: np.ndarray) -> np.ndarray | float:
     return float(bound.flat[0]) if bound.size and (bound == bound.flat[0]).all() else bound
 
 
-def compare_expressions(
-    left: AffineArgument, symbol: str, right: AffineArgument, difference: AffineArgument
-) -> Constraint:
+def compare_expressions(left: Any, symbol: str, right: Any, difference: Any) -> Constraint:
     """left (symbol) right, both expressions: a bound of 0 on their difference."""
     text = f"{left.text} {symbol} {right.text}"
     latex = f"{left.latex} {_LATEX[symbol]} {right.latex}"
@@ -142,20 +122,11 @@ def _kind(symbol: str) -> Callable[[Any], Set]:
 # What constraints say of a learned matrix: bounds on its eigenvalues and on its trace.
 
 
-class BoundedUnknown(Protocol):
-    """Members of an unknown that its bound reads."""
-
-    text: str
-    latex: str
-    kind: ClassVar[Any]
-    unconstrained: ClassVar[Any]
-
-
 @dataclass(frozen=True, eq=False)
 class RangeConstraint:
     """Bound on the eigenvalues or on the trace of a learned matrix, as one comparison states it."""
 
-    unknown: BoundedUnknown
+    unknown: Any  # a LearnedUnknown
     bound: str  # the field of `Range`: "lower", "upper" or "trace"
     value: float
     text: str
@@ -196,7 +167,7 @@ class Trace:
     __array_ufunc__ = None
     __hash__ = object.__hash__
 
-    def __init__(self, unknown: BoundedUnknown):
+    def __init__(self, unknown: Any):
         self.unknown, self.text = unknown, f"{unknown.text}.trace()"
 
     def __repr__(self):
@@ -255,9 +226,9 @@ class Trace:
         )
 
 
-def ranges_of(constraints) -> dict[BoundedUnknown, Range]:
+def ranges_of(constraints) -> dict[Any, Range]:
     """Return what the constraints together say of everything learned; ModelError where they contradict each other."""
-    found: dict[BoundedUnknown, Range] = {}
+    found: dict[Any, Range] = {}
     for constraint in constraints:
         unknown = constraint.unknown
         found[unknown] = constraint.tighten(found.get(unknown, unknown.unconstrained))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.data.splits import fold_numbers, refuse_overlap
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError, MTLError
-from mtldsl.language.scalars import Parameter
 from mtldsl.normal_form.statement import Statement
 from mtldsl.problems.cross_validation_result import CrossValidation, Trial
 from mtldsl.problems.folds import ONE_CLASS, Fold, data_of, make_part, needs_two_classes, warn_of
@@ -27,23 +26,12 @@ from mtldsl.utils.progress import progress_bar
 from mtldsl.utils.validation import as_flag, as_list, as_positions, as_whole, one_of, quoted
 
 __all__ = [
-    "Learnable",
     "cross_validate",
     "model_on_tasks",
     "thresholds_of_folds",
 ]
 
 _TYPED = "cross_validate"
-
-
-class Learnable(Protocol):
-    """Model that is learned on parts of its data; it is a `Statement`."""
-
-    def with_tasks(self, tasks: Tasks, *, some: bool = False) -> Any: ...
-
-    def path(self, parameter: Parameter, values, **options) -> Any: ...
-
-    def solve(self, **options) -> Any: ...
 
 
 #: What scikit-learn calls it.

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +42,6 @@ __all__ = [
     "PathHistory",
     "RowCompression",
     "Solutions",
-    "Solvable",
     "WarmStart",
     "certified_points",
     "checked_values",
@@ -193,18 +192,7 @@ def _pays(loss: LossTerm, values: int) -> bool:
     return rows >= SETTINGS.row_ratio * grams * (d + 1) and made <= SETTINGS.value_passes * values * n * d
 
 
-class Solvable(Protocol):
-    """Model that a path can solve."""
-
-    @property
-    def parameters(self) -> list[Parameter]: ...
-
-    def form(self) -> NormalForm: ...
-
-    def solve(self, **options) -> Solution: ...
-
-
-def checked_values(problem: Solvable, parameter: Parameter, values, typed: str = "path") -> list[float]:
+def checked_values(problem: Any, parameter: Parameter, values, typed: str = "path") -> list[float]:
     """The values as numbers; ModelError for a parameter of another problem, for none, and where they are not finite and >= 0."""
     require_own(parameter, problem.parameters, f"{typed}({quoted(parameter)}, ...)")
     try:
@@ -250,7 +238,7 @@ class Solutions(Iterator[Solution]):
 
 
 def walk(
-    problem: Solvable,
+    problem: Any,
     parameter: Parameter,
     values: list[float],
     solve_options: dict,
@@ -326,7 +314,7 @@ def strengthens_losses(statement: Statement, parameter: Parameter) -> bool:
     return widens or any(parameter in term.coefficient.parameters for term in losses)
 
 
-def grid_of(problem: Solvable, lam, values, typed: str) -> ParameterValues:
+def grid_of(problem: Any, lam, values, typed: str) -> ParameterValues:
     """The grid that is meant by `cross_validate(lam, values)`; ModelError with what to write for anything else.
 
     lam : a Parameter, a list of them with a list of values each, or a dict {Parameter: values}
