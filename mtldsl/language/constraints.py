@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,6 +28,7 @@ __all__ = [
     "ParametricBall",
     "RangeConstraint",
     "Trace",
+    "UpperBounded",
     "compare",
     "compare_expressions",
     "number_of",
@@ -161,36 +162,74 @@ class RangeConstraint:
         return now
 
 
-class Trace:
-    """tr S in a comparison."""
+class UpperBounded:
+    """A number of what is learned that stands in a comparison by itself, and is bounded from above."""
 
     __array_ufunc__ = None
     __hash__ = object.__hash__
+    what: ClassVar[str]
+    refused: ClassVar[dict[str, str]]  # comparison -> what is wrong with it
 
-    def __init__(self, unknown: Any):
-        self.unknown, self.text = unknown, f"{unknown.text}.trace()"
+    def __init__(self, unknown: Any, text: str):
+        self.unknown, self.text = unknown, text
 
     def __repr__(self):
         return self.text
 
     def _no_arithmetic(self, *_):
         raise ModelError(
-            "a trace stands in a comparison by itself",
+            f"{self.what} in a comparison by itself",
             term=self.text,
             write_instead=f"write {self.text} <= 1",
         )
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __neg__ = _no_arithmetic
-    __lshift__ = __rshift__ = __rlshift__ = __rrshift__ = _no_arithmetic
+
+    def bounded(self, symbol: str, other) -> RangeConstraint:
+        """The constraint; == is <= as well, for the penalty falls where the number grows, so that the bound is met with equality."""
+        raise NotImplementedError
 
     def __le__(self, other) -> RangeConstraint:
-        return self._compare("<=", other)
+        return self.bounded("<=", other)
 
     def __eq__(self, other) -> RangeConstraint:
-        # the same: the penalty falls where the trace grows, so that the bound is met with equality
-        return self._compare("==", other)
+        return self.bounded("==", other)
 
-    def _compare(self, symbol: str, other) -> RangeConstraint:
+    def _refuse(self, symbol: str, other):
+        raise ModelError(
+            f"{self.text} {symbol} {quote_value(other)}: {self.refused[symbol]}",
+            write_instead=f"write {self.text} <= 1",
+        )
+
+    def __ge__(self, other):
+        self._refuse(">=", other)
+
+    def __gt__(self, other):
+        self._refuse(">", other)
+
+    def __lt__(self, other):
+        self._refuse("<", other)
+
+    def __ne__(self, other):
+        self._refuse("!=", other)
+
+
+class Trace(UpperBounded):
+    """tr S in a comparison."""
+
+    what = "a trace stands"
+    refused: ClassVar[dict[str, str]] = {
+        ">=": "a trace is bounded from above",
+        "<": "a strict inequality has no closed feasible set",
+        "!=": "this is not a convex constraint",
+    }
+    __lshift__ = __rshift__ = __rlshift__ = __rrshift__ = UpperBounded._no_arithmetic
+    __gt__ = UpperBounded.__ge__
+
+    def __init__(self, unknown: Any):
+        super().__init__(unknown, f"{unknown.text}.trace()")
+
+    def bounded(self, symbol: str, other) -> RangeConstraint:
         typed, value = f"{self.text} {symbol} {quote_value(other)}", number_of(other)
         if self.unknown.kind == "precision":
             raise ModelError(
@@ -203,27 +242,6 @@ class Trace:
         relation = r"\leq" if symbol == "<=" else "="
         latex = rf"\operatorname{{tr}} {self.unknown.latex} {relation} {number_latex(value)}"
         return RangeConstraint(self.unknown, "trace", value, typed, latex)
-
-    def __ge__(self, other):
-        raise ModelError(
-            f"{self.text} >= {quote_value(other)}: a trace is bounded from above",
-            write_instead=f"write {self.text} <= 1",
-        )
-
-    def __gt__(self, other):
-        self.__ge__(other)
-
-    def __lt__(self, other):
-        raise ModelError(
-            f"{self.text} < {quote_value(other)}: a strict inequality has no closed feasible set",
-            write_instead=f"write {self.text} <= 1",
-        )
-
-    def __ne__(self, other):
-        raise ModelError(
-            f"{self.text} != {quote_value(other)}: this is not a convex constraint",
-            write_instead=f"write {self.text} <= 1",
-        )
 
 
 def ranges_of(constraints) -> dict[Any, Range]:

@@ -14,7 +14,7 @@ from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.data.tasks import Tasks
 from mtldsl.display.sections import visible
 from mtldsl.errors import ModelError, MTLError, Place
-from mtldsl.language.constraints import Constraint, RangeConstraint, Trace
+from mtldsl.language.constraints import Constraint, RangeConstraint, Trace, UpperBounded
 from mtldsl.language.expressions import Affine
 from mtldsl.language.learned_unknowns import KernelWeights, LearnedUnknown, WeightsNorm
 from mtldsl.language.objective import Objective
@@ -67,7 +67,7 @@ def kind_of(value) -> str:
 
 def is_compared(value) -> bool:
     """Tell whether this stands in comparisons alone: `D.trace()` of a matrix that is learned, `p_norm(theta, 2)` of kernel weights."""
-    return isinstance(value, Trace | WeightsNorm)
+    return isinstance(value, UpperBounded)
 
 
 def place_of(value) -> str:
