@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
 
 from mtldsl.data.schema import require_tasks
 from mtldsl.data.tasks import Tasks
@@ -17,9 +16,11 @@ from mtldsl.language.substitution import replace_tasks
 from mtldsl.normal_form.statement import Statement
 from mtldsl.problems.cross_check import attach
 from mtldsl.problems.cross_validation import cross_validate
+from mtldsl.problems.lambda_max import lambda_max
 from mtldsl.problems.path import Solutions, path_values, walk
 from mtldsl.problems.resampling import bootstrap, stability_selection
 from mtldsl.problems.statement_check import agree_with_statement
+from mtldsl.problems.user_bounds import check_bound, conditions, value
 from mtldsl.solution.build import solution_of
 from mtldsl.solution.fields import SolvedModel
 from mtldsl.solution.solution import Solution
@@ -37,10 +38,7 @@ from mtldsl.utils.progress import (
     propagate_callback_errors,
     say,
 )
-from mtldsl.utils.validation import as_flag, as_float, as_list, complete, quoted
-
-if TYPE_CHECKING:
-    from mtldsl.problems.user_bounds import BoundCheck, Conditions
+from mtldsl.utils.validation import as_flag, as_list, complete, quoted
 
 __all__ = [
     "Problem",
@@ -231,25 +229,6 @@ class Problem(Statement):
         found = walk(self, parameter, numbers, solve_options, self._keep, loud)
         return Solutions(parameter.name, numbers, found)
 
-    @complete("write problem.lambda_max(lam), with a Parameter of this problem")
-    def lambda_max(self, parameter: Parameter) -> float:
-        """The critical value of a parameter: where the weights of its norm become exactly zero.
-
-        For lam * norm + losses the solution is zero iff lam >= lambda_max; for lam * losses + norm iff lam <= lambda_max.
-        Known for one weight matrix and one norm (a ridge may stand beside it, bounds such as W >= 0 on the entries, and norm balls), in the time
-        of at most five products with the data; beside losses that are differentiable at zero, for several norms too, of which the parameter
-        multiplies one, some or all. An intercept is optimised first.
-
-        It is a float with `.exact`, `.note` and `.bounds`, a lower and an upper bound. It is exact where the losses are differentiable at
-        zero. At a kink (a hinge or quantiles with an intercept, F-scores), for a spectral norm beside bounds or another norm, it is the bound
-        up to which zero is surely optimal: `.exact` is False and `.note` says so. Beside half a squared norm alone (`mkl_norm`, `ridge`) no value
-        makes the weights zero; then it is a scale: at k times it (1/k of it, if it multiplies the losses) the weights explain at
-        most 1/k of the losses. ModelError, saying what is in the way, for other models.
-        """
-        from mtldsl.problems.lambda_max import lambda_max
-
-        return lambda_max(self, parameter)
-
     def refit(self, solution: Solution | None = None, edges=None) -> Problem:
         """The same model on the edges that a solution has chosen: `EdgeWeights` of these alone, and a ridge with the same coefficient in
         place of the penalty that chose them. Its solution predicts better than that of the penalised model, whose weights are shrunk.
@@ -278,78 +257,19 @@ class Problem(Statement):
     # -------------------------------------------------------------------------------------- other rows
 
     # methods that stand in files of their own
+    lambda_max = lambda_max
+    value = value
+    check_bound = check_bound
+    conditions = conditions
     cross_validate = cross_validate
     bootstrap = bootstrap
     stability_selection = stability_selection
 
     # -------------------------------------------------------------------------------------- values and bounds
 
-    def value(self, W, tol: float = 1e-6) -> float:
-        """The objective at weights: a matrix (d, m), {block: array} where there are several or an intercept (W.intercept; 0 if not given), or a
-        Solution.
-
-        tol : by how much, relative to the largest weight, a constraint may be violated, as in `solve`; above, the value is inf
-        ModelError for other shapes, NaN and infinities. A value beyond float64 is inf.
-
-        >>> import numpy as np, mtldsl as mtl
-        >>> tasks = mtl.Tasks.shared(np.eye(2), np.array([[2.0], [0.0]]))
-        >>> W = mtl.Weights(tasks)
-        >>> mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l1_norm(W)).value([[1.0], [0.0]])
-        1.5
-        """
-        from mtldsl.problems.user_bounds import value_at
-
-        allowed = as_float(tol)
-        if allowed is None or not 0.0 <= allowed < 1.0:
-            raise ModelError(
-                "tol is what a constraint may be violated by, 0 or more and below 1, such as 1e-6",
-                term=f"value(W, tol={quoted(tol)})",
-            )
-        return value_at(self.form(), W, allowed)
-
     def dual_value(self, u) -> float:
         """The dual function at multipliers u of the loss: a lower bound on the optimum, -inf where a condition fails (`check_bound` says which)."""
         return self.check_bound(u).value
-
-    def check_bound(self, u, functions: Mapping[str, Any] | None = None, repair: bool = False) -> BoundCheck:
-        """Tell whether multipliers prove a lower bound on the optimum: every condition, where it fails and by how much.
-
-            minimize f(X w) + g(w) >= -f*(u) - g*(v),  u in dom f*,  X^T u + v = 0,  v in dom g*;  with an intercept sum_j u_j = 0 in every task
-
-        u         : of the loss: flat (N,) task after task, a list of (n_i,) a task, or (n, m) beside shared inputs; {term as typed: ...} of several.
-                    At the optimum it is a gradient of the loss at the predictions. Or a solution: the multipliers that its certificate rests on
-        functions : {term as typed: v} of regularizers and constraints; those that are not given take what X^T u leaves, several of them in the
-                    division that proves most
-        repair    : tell too what bound they prove once they are made feasible, and what has to be done for it
-
-        ModelError for other shapes, solutions of other models, models that are not convex, and rows that are elsewhere.
-
-        >>> import numpy as np, mtldsl as mtl
-        >>> tasks = mtl.Tasks.shared(np.eye(2), np.array([[2.0], [0.0]]))
-        >>> W = mtl.Weights(tasks)
-        >>> problem = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l1_norm(W))
-        >>> problem.check_bound([-1.0, 0.0]).value
-        1.5
-        >>> print(problem.check_bound([-2.0, 0.0], repair=True))
-        holds  multipliers of squared_loss(W, tasks) lie in the domain of its conjugate
-        holds  stationary in W: X^T u and the multipliers of the functions add up to 0
-        FAILS  multipliers of l1_norm(W): their dual norm is at most 1: by 1.0e+00, at a dual norm of 2
-        A condition fails: these multipliers, as they are, prove nothing.
-        All were multiplied by 0.5, so that the dual norms hold.
-        So mended, they prove the bound 1.5.
-        """
-        from mtldsl.problems.user_bounds import check_bound
-
-        return check_bound(self.form(), str(self), u, functions, as_flag(repair, "check_bound(u, repair"))
-
-    def conditions(self, solution) -> Conditions:
-        """The optimality system of a solution, term by term: value, conjugate, Fenchel gap; stationarity of every block; every constraint.
-
-        The gaps of the terms add up to the duality gap, so that the table says where it comes from.
-        """
-        from mtldsl.problems.user_bounds import conditions_of
-
-        return conditions_of(solution, self.form())
 
     # -------------------------------------------------------------------------------------- the reference
 
