@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ __all__ = [
 # Stability selection: which features a sparse model chooses again and again, on halves of the data.
 
 
+@dataclass(eq=False, repr=False)
 class StabilitySelection:
     r"""Selection probabilities over halves of the rows.
 
@@ -53,39 +55,62 @@ class StabilitySelection:
                    these are exchangeable and the model chooses no worse than at random (Meinshausen and Buehlmann, theorem 1)
     """
 
-    def __init__(
-        self,
+    name: str
+    values: list[float]
+    frequencies: np.ndarray
+    feature_frequencies: np.ndarray
+    features: tuple[str, ...]
+    threshold: float
+    n: int
+    used: int
+    chosen: float
+    expected_false: float
+
+    @classmethod
+    def of(
+        cls,
+        pairs: list,
         name: str,
-        values,
-        ever: np.ndarray,
-        frequencies,
-        feature_frequencies,
-        features,
+        values: list[float],
+        features: tuple[str, ...],
         threshold: float,
-        limit,
-        n: int,
-    ):
-        self.name, self.values, self.frequencies, self.feature_frequencies = (
+        limit: float | None,
+    ) -> StabilitySelection:
+        """Return what halves have chosen: a list of pairs of (values, d, m) and which tasks (m,) could be learned."""
+        found = [half for halves in pairs for half in halves]
+        is_chosen = np.stack([half for half, _ in found])  # (n, values, d, m)
+        times = np.maximum(np.stack([there for _, there in found]).sum(axis=0), 1)
+        of_features = is_chosen.any(axis=3)
+        ever = np.logical_or.accumulate(of_features, axis=1).sum(axis=2).mean(axis=0)
+        bounds = ever**2 / ((2.0 * threshold - 1.0) * len(features))
+        beyond = np.zeros(len(values), bool) if limit is None else bounds > limit
+        used = int(np.argmax(beyond)) if beyond.any() else len(values)
+        last = (float(ever[used - 1]), float(bounds[used - 1])) if used else (0.0, 0.0)
+        return cls(
             name,
             values,
-            frequencies,
-            feature_frequencies,
+            is_chosen.sum(axis=0) / times,
+            of_features.mean(axis=0),
+            features,
+            threshold,
+            len(found),
+            used,
+            *last,
         )
-        self.features, self.threshold, self.n = tuple(features), threshold, n
-        d = len(features)
-        bounds = ever**2 / ((2.0 * threshold - 1.0) * d)
-        beyond = np.zeros(len(values), bool) if limit is None else bounds > limit
-        self.used = int(np.argmax(beyond)) if beyond.any() else len(values)
-        self.chosen = float(ever[self.used - 1]) if self.used else 0.0
-        self.expected_false = float(bounds[self.used - 1]) if self.used else 0.0
-        m = frequencies.shape[2]
-        self.probabilities = feature_frequencies[: self.used].max(axis=0) if self.used else np.zeros(d)
-        self.weight_probabilities = frequencies[: self.used].max(axis=0) if self.used else np.zeros((d, m))
+
+    @property
+    def probabilities(self) -> np.ndarray:
+        return self.feature_frequencies[: self.used].max(axis=0, initial=0.0)
+
+    @property
+    def weight_probabilities(self) -> np.ndarray:
+        return self.frequencies[: self.used].max(axis=0, initial=0.0)
 
     @property
     def selected(self) -> list[str]:
-        order = np.argsort(-self.probabilities, kind="stable")
-        return [self.features[j] for j in order if self.probabilities[j] >= self.threshold]
+        found = self.probabilities
+        order = np.argsort(-found, kind="stable")
+        return [self.features[j] for j in order if found[j] >= self.threshold]
 
     def __repr__(self) -> str:
         found = self.selected
@@ -170,15 +195,7 @@ def stability_selection(
         common = (model, lam, numbers, two, solve_options)
 
         def selection(pairs: list) -> StabilitySelection:
-            found = [half for halves in pairs for half in halves]
-            is_chosen = np.stack([half for half, _ in found])  # (n, values, d, m)
-            can = np.stack([there for _, there in found])
-            times = np.maximum(can.sum(axis=0), 1)
-            of_features = is_chosen.any(axis=3)
-            ever = np.logical_or.accumulate(of_features, axis=1).sum(axis=2).mean(axis=0)
-            return StabilitySelection(
-                lam.name, numbers, ever, is_chosen.sum(axis=0) / times, of_features.mean(axis=0), tasks.feature_names, cut, limit, len(found)
-            )  # fmt: skip
+            return StabilitySelection.of(pairs, lam.name, numbers, tuple(tasks.feature_names), cut, limit)
 
         made.expect(len(work), selection)
         with progress_bar("pair of halves", len(work), progress) as tell:
@@ -227,6 +244,7 @@ def _chosen(common: tuple, tasks: Tasks, half, sides) -> list:
 # How sure weights are: the model learned again on rows drawn again.
 
 
+@dataclass(eq=False, repr=False)
 class WeightIntervals:
     """Weights on resampled rows.
 
@@ -238,30 +256,22 @@ class WeightIntervals:
     table         a dict a weight: feature, task, weight, low, high, nonzero
     """
 
-    def __init__(
-        self,
-        solution: Solution,
-        samples: np.ndarray,
-        intercepts: np.ndarray | None,
-        statuses: list[str],
-        level: float,
-    ):
-        self.solution, self.samples, self.intercepts, self.statuses, self.level = (
-            solution,
-            samples,
-            intercepts,
-            statuses,
-            level,
-        )
+    solution: Solution
+    samples: np.ndarray
+    intercepts: np.ndarray | None
+    statuses: list[str]
+    level: float
+
+    def __post_init__(self):
+        samples, level = self.samples, self.level
         self.low, self.high = percentiles(samples, level)
         has = ~np.isnan(samples)
         times = has.sum(axis=0)
         counts = np.sum(has & (samples != 0), axis=0)
         self.nonzero = np.divide(counts, times, out=np.full(counts.shape, np.nan), where=times > 0)
         self.not_learned = np.isnan(samples[:, 0, :]).sum(axis=0)
-        self.low_intercept, self.high_intercept = (
-            (None, None) if intercepts is None else percentiles(intercepts, level)
-        )
+        b = self.intercepts
+        self.low_intercept, self.high_intercept = (None, None) if b is None else percentiles(b, level)
 
     @property
     def table(self) -> list[dict[str, Any]]:
