@@ -96,7 +96,9 @@ def panel_of(tasks: Any) -> Panel:
     if known["standardized"]:
         facts.append(("features", "standardised; new inputs are scaled alike"))
     if tasks.imputation is not None:
-        facts.append(("missing inputs", _imputed(tasks.imputation)))
+        n, strategy = tasks.imputation.gaps.nnz, tasks.imputation.strategy
+        told = f"{n:,} cells, in whose place the {strategy} of the training rows' column stands; likewise in new inputs"
+        facts.append(("missing inputs", told))
     if known["kernels"]:
         facts.append(("kernels", ", ".join(map(str, known["kernels"]))))
     if "parts" in known:
@@ -107,10 +109,6 @@ def panel_of(tasks: Any) -> Panel:
     rows, notes = some_rows(rows, "tasks")
     lead = f"{several(tasks.n_tasks, 'task')}, {several(tasks.n_features, 'feature')}"
     return Panel("Tasks", lead=lead, facts=facts, tables=[Table(head, rows)], notes=notes)
-
-
-def _imputed(found: Any) -> str:
-    return f"{found.gaps.nnz:,} cells, in whose place the {found.strategy} of the training rows' column stands; likewise in new inputs"
 
 
 def _labels(tasks: Any) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 
-from mtldsl.atoms.matrix_function import Atom, MatrixFunction
+from mtldsl.atoms.matrix_function import MatrixFunction
 from mtldsl.atoms.prox.composition import prox_of_sum, unsupported_reason
 from mtldsl.errors import ModelError
 from mtldsl.language.objective import Objective
@@ -275,7 +276,8 @@ def lambda_max(statement: Statement, parameter: Parameter) -> CriticalValue:
     quadratics = [term for term in terms if not term.is_loss and _is_half_a_squared_norm(term)]
     has_scale = not penalties and len(quadratics) == 1
     if len(statement.weights) != 1 or not (
-        has_scale or (penalties and all(_is_norm(term.atom) for term in penalties))
+        has_scale
+        or (penalties and all(isinstance(term.atom, MatrixFunction) and term.atom.norm for term in penalties))
     ):
         kinds = ", ".join(term.atom_text for term in penalties) or "no norm"
         raise ModelError(
@@ -425,10 +427,6 @@ def _is_flat_at_zero(term) -> bool:
     return np.isfinite(term.atom.curvature) or (term.atom.finite_dual and not term.atom.norm)
 
 
-def _is_norm(atom: Atom) -> bool:
-    return isinstance(atom, MatrixFunction) and atom.norm
-
-
 def _is_proportional(coefficient: Scalar, parameter: Parameter) -> bool:
     """Tell whether the coefficient is a positive number times the parameter: seen from its values at 1, 2 and 4."""
     before, values = parameter.value, []
@@ -442,14 +440,11 @@ def _is_proportional(coefficient: Scalar, parameter: Parameter) -> bool:
     return values[0] > 0 and np.allclose(values, values[0] * np.array([1.0, 2.0, 4.0]), rtol=1e-12, atol=0)
 
 
-class _at_one:
-    """The parameter set to 1 inside a with block."""
-
-    def __init__(self, parameter: Parameter):
-        self.parameter = parameter
-
-    def __enter__(self):
-        self.before, self.parameter.value = self.parameter.value, 1.0
-
-    def __exit__(self, *_):
-        self.parameter.value = self.before
+@contextmanager
+def _at_one(parameter: Parameter) -> Iterator[None]:
+    """The parameter is 1 inside."""
+    before, parameter.value = parameter.value, 1.0
+    try:
+        yield
+    finally:
+        parameter.value = before

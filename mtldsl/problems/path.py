@@ -261,10 +261,14 @@ def walk(
                     start = extrapolated_start(problem.form(), past, last, value)
                     best = problem.solve(warm_start=start, **solve_options)
                     interrupted = best.interrupted
-                    if last is not None and not interrupted and _may_lock(problem.form()):
+                    # where a penalty of the spectrum is not convex, a solver may not come away again from weights near zero
+                    may_lock = any(
+                        f.atom.separable == "spectrum" and not f.atom.convex for f in problem.form().functions
+                    )
+                    if last is not None and not interrupted and may_lock:
                         cold = problem.solve(**solve_options)
                         interrupted = cold.interrupted
-                        best = cold if _is_better(cold, best) else best
+                        best = min(best, cold, key=lambda one: (not one.is_certified, one.objective))
                     interrupted = interrupted or interrupts.is_signal_pending()
                 last = best
                 past = past.then(value, best)
@@ -275,15 +279,6 @@ def walk(
                     return
     finally:
         parameter.value = before
-
-
-def _may_lock(form: NormalForm) -> bool:
-    """Tell whether a penalty of the spectrum is not convex: from weights near zero a solver may not come away again."""
-    return any(f.atom.separable == "spectrum" and not f.atom.convex for f in form.functions)
-
-
-def _is_better(one: Solution, other: Solution) -> bool:
-    return (not one.is_certified, one.objective) < (not other.is_certified, other.objective)
 
 
 # --------------------------------------------------------------------------------------------------------------

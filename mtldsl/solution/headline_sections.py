@@ -382,7 +382,11 @@ def lead(facts: ReportContext) -> list[str]:
     solution = facts.solution
     what = f"{several(len(solution.task_names), 'task')}, {several(len(solution.W), 'feature')}"
     trained = facts.training
-    rows = "" if trained is None else f", learned from {several(_rows(trained), 'row')}"
+    rows = (
+        ""
+        if trained is None
+        else f", learned from {several(trained.X.shape[0] if trained.is_shared else trained.n_samples, 'row')}"
+    )
     return [*said, f"{what}{rows}; solved in {solution._time_said}."]
 
 
@@ -502,10 +506,6 @@ def _percent(share: float) -> str:
     if 0 < share < 1e-8:
         return "below 0.000001 %"
     return f"{np.format_float_positional(float(f'{100 * share:.2g}'), trim='-')} %"
-
-
-def _rows(tasks: Tasks) -> int:
-    return tasks.X.shape[0] if tasks.is_shared else tasks.n_samples
 
 
 def several(count: int, noun: str) -> str:
