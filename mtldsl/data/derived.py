@@ -16,29 +16,6 @@ from mtldsl.errors import DataError, Spelled
 from mtldsl.utils.memory import require_memory
 from mtldsl.utils.validation import as_flag, as_list, as_positions, as_whole, quoted
 
-__all__ = [
-    "chosen",
-    "filled_anew",
-    "filled_by",
-    "filled_pair",
-    "imputed",
-    "in_units_of",
-    "label_table",
-    "refuse_standardizing",
-    "require_scaling",
-    "rows_filled",
-    "scaled_anew",
-    "scaled_by",
-    "scaled_like",
-    "select",
-    "select_features",
-    "standardize",
-    "take_rows",
-    "with_fields",
-    "with_inputs",
-    "with_targets",
-]
-
 _FIELDS = (
     "mask", "counts", "targets", "sample_weights", "task_names", "feature_names", "scaling", "source_rows", "one_table",
     "kernel_map", "imputation", "description",

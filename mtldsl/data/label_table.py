@@ -21,15 +21,6 @@ if TYPE_CHECKING:
     import networkx
     from matplotlib.axes import Axes
 
-__all__ = [
-    "AcrossLabels",
-    "chow_liu_tree",
-    "co_occurrence",
-    "co_occurrence_plot",
-    "mutual_information",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # How labels depend on one another, whatever the inputs: co-occurrence, mutual information, and the Chow-Liu tree.
 

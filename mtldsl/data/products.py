@@ -15,14 +15,6 @@ from mtldsl.utils.interrupts import eigvalsh, leave_if_late
 from mtldsl.utils.memory import require_memory
 from mtldsl.utils.parallel import in_jobs, inner_product, product
 
-__all__ = [
-    "PredictionMap",
-    "gram",
-    "make_products",
-    "require_gram_memory",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # X^T diag(weights) X, the one place where it is made: of features, and of rows as the features of X^T.
 

@@ -12,26 +12,6 @@ from mtldsl.errors import DataError
 from mtldsl.utils.memory import require_memory
 from mtldsl.utils.validation import as_flag, as_float, as_list, as_whole, generator, is_missing, quoted
 
-__all__ = [
-    "checked_folds",
-    "checked_level",
-    "checked_times",
-    "deal",
-    "draw_counts",
-    "fold_numbers",
-    "folds",
-    "group_ids",
-    "labels_by_row",
-    "refuse_overlap",
-    "rows_of_parts",
-    "split",
-    "stratified_folds",
-    "subsample",
-    "traits_of",
-    "units_of_rows",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # How rows are dealt to parts so that what they carry is spread evenly: iterative stratification, whole groups at a time.
 

@@ -18,15 +18,6 @@ from mtldsl.data.store_chunks import StoreChunk, of_arrays
 from mtldsl.errors import DataError, MissingExtraError
 from mtldsl.utils.arrays import numbers_of_column
 
-__all__ = [
-    "column_numbers",
-    "known_columns",
-    "parquet_chunks",
-    "partitions_of",
-    "pyarrow_parquet",
-    "with_partition",
-]
-
 
 @dataclass(frozen=True)
 class StoreParquetSettings:

@@ -11,16 +11,6 @@ from scipy import sparse
 from mtldsl.data.task_data import TaskData
 from mtldsl.display.sections import Panel, Table, some_rows
 
-__all__ = [
-    "count_labels",
-    "describe",
-    "fingerprint",
-    "one_line",
-    "panel_of",
-    "several",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What tasks are: in a line, as plain values, and as a fingerprint of their numbers.
 

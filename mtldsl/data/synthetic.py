@@ -17,15 +17,6 @@ from mtldsl.utils.validation import MAX_MAGNITUDE, as_flag, as_float, as_list, a
 if TYPE_CHECKING:
     import networkx
 
-__all__ = [
-    "STAR",
-    "LabelGraph",
-    "make_calibrated",
-    "make_group_sparse",
-    "make_label_graph",
-    "make_low_rank",
-]
-
 #: setting -> how many times the noise is halved from the first task to the last, in equal steps: the exponents of (51)
 _HALVINGS = {"d1": 3.0, "d2": 0.0, "d3": 12.0, "d4": 25.0}
 

@@ -32,8 +32,8 @@ from mtldsl.estimators.label_tables import agreement, hold_classes, share_right,
 from mtldsl.estimators.regressor import r_squared_of_task
 from mtldsl.estimators.sample_weights import class_weights, of_rows
 from mtldsl.estimators.targets import ClassTargets, labels_of, numbers_of_targets, require_y, vector_of
-from mtldsl.solution.predictors import loss_of, probabilities
 from mtldsl.solution.solution import Solution
+from mtldsl.solution.task_predictors import loss_of, probabilities
 from mtldsl.utils.arrays import as_frame
 from mtldsl.utils.validation import quoted
 

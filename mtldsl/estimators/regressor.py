@@ -15,9 +15,9 @@ from mtldsl.estimators.estimator_inputs import refuse_unpaired
 from mtldsl.estimators.label_tables import hold_targets, keep_targets, undefined_score
 from mtldsl.estimators.sample_weights import of_labels
 from mtldsl.estimators.targets import name_of_vector, numbers_of_targets
-from mtldsl.solution.predictors import loss_of
 from mtldsl.solution.score import r_squared
 from mtldsl.solution.solution import Solution
+from mtldsl.solution.task_predictors import loss_of
 
 __all__ = ["MultiTaskRegressor", "r_squared_of_task"]
 

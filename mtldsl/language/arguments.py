@@ -25,20 +25,6 @@ from mtldsl.language.scalars import ONE, Scalar, constant_text, constructor_text
 from mtldsl.language.task_similarity import TaskSimilarity
 from mtldsl.utils.validation import as_float, as_list, as_whole, groups_of_labels, quoted
 
-__all__ = [
-    "by_position",
-    "checked_matrix",
-    "fit_loss_to_tasks",
-    "groups_as_given",
-    "groups_of_tree",
-    "is_tree",
-    "listed_once",
-    "mkl_norm",
-    "short",
-    "unknown_of",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # A loss meets its data: do labels, sample weights and parameters suit each other?
 

@@ -23,20 +23,6 @@ from mtldsl.language.scalars import (
 )
 from mtldsl.utils.validation import as_float, is_scalar, quoted
 
-__all__ = [
-    "Constraint",
-    "ParametricBall",
-    "RangeConstraint",
-    "Trace",
-    "UpperBounded",
-    "compare",
-    "compare_expressions",
-    "number_of",
-    "quote_value",
-    "ranges_of",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Constraints: comparisons of affine expressions with constants, and norm balls.
 

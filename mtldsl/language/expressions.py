@@ -31,15 +31,6 @@ from mtldsl.language.scalars import (
 )
 from mtldsl.utils.validation import as_whole, quoted
 
-__all__ = [
-    "Affine",
-    "AffineTerm",
-    "column_names",
-    "position_of",
-    "row_names",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What the rows and columns of an expression are called: after the features and tasks of its weights, wherever each is one of them.
 

@@ -17,19 +17,6 @@ from mtldsl.language.scalars import INFINITY, constructor_text, number_latex
 from mtldsl.language.task_similarity import TaskSimilarity
 from mtldsl.utils.validation import as_whole
 
-__all__ = [
-    "BallConstraint",
-    "FeatureCovariance",
-    "FeaturePrecision",
-    "KernelWeights",
-    "LearnedUnknown",
-    "TaskCovariance",
-    "TaskPrecision",
-    "WeightsNorm",
-    "p_norm",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # A matrix that is learned beside the weights, as it stands in words and constraints.
 

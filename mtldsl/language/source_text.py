@@ -21,16 +21,6 @@ from mtldsl.language.objective import Objective
 from mtldsl.language.scalars import Scalar
 from mtldsl.language.similarity_helpers import TaskSimilarity
 
-__all__ = [
-    "SETTINGS",
-    "Source",
-    "Syntax",
-    "is_compared",
-    "kind_of",
-    "place_of",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What a value of the language is, in words, for messages.
 

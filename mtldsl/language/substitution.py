@@ -22,16 +22,6 @@ from mtldsl.language.learned_unknowns import LearnedUnknown
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.weights import Weights
 
-__all__ = [
-    "TaskPartition",
-    "columns_of",
-    "intercepts_of",
-    "replace_tasks",
-    "shares_of",
-    "why_not_intercepts",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Which tasks each loss is of, where every loss takes some columns of the weights: a loss for each kind of tasks.
 

@@ -16,20 +16,6 @@ from mtldsl.normal_form.best_constants import best_constants, lowest_constants
 from mtldsl.normal_form.form import FunctionTerm, LossTerm, NormalForm
 from mtldsl.normal_form.terms.structured_term import StructuredTerm
 
-__all__ = [
-    "AllowedSigns",
-    "CriticalBounds",
-    "SubgradientBoxes",
-    "SubgradientsAtZero",
-    "critical_multiple",
-    "flips",
-    "pull_of",
-    "scale_of",
-    "slopes_at_zero",
-    "two_lines",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Slopes that lie in a box, task by task, with sums that are given: those of hinge, absolute and quantile losses at their kinks.
 

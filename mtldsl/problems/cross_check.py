@@ -27,16 +27,6 @@ from mtldsl.utils.parallel import on_one_blas_thread
 from mtldsl.utils.progress import default_cross_check
 from mtldsl.utils.validation import as_flag
 
-__all__ = [
-    "TOLERANCE",
-    "BlockCheck",
-    "CrossCheck",
-    "attach",
-    "compare_sides",
-    "cross_check",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The cross-check that a solve makes by itself: `solve(cross_check=...)`, and what `mtl.defaults` says where that is not given.
 

@@ -25,12 +25,6 @@ from mtldsl.solution.thresholds import best_threshold
 from mtldsl.utils.progress import defaults, progress_bar
 from mtldsl.utils.validation import as_flag, as_list, as_positions, as_whole, complete, one_of, quoted
 
-__all__ = [
-    "cross_validate",
-    "model_on_tasks",
-    "thresholds_of_folds",
-]
-
 _TYPED = "cross_validate"
 
 

@@ -20,17 +20,6 @@ from mtldsl.solution.predictors import predictor_of
 from mtldsl.solution.score import Score, evaluate
 from mtldsl.solution.solution import Solution
 
-__all__ = [
-    "ONE_CLASS",
-    "Fold",
-    "data_of",
-    "learnable",
-    "make_part",
-    "needs_two_classes",
-    "take_rows",
-    "warn_of",
-]
-
 #: what becomes of a task whose training labels are all of one class
 ONE_CLASS = ("skip", "constant", "error")
 

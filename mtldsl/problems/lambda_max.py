@@ -21,15 +21,6 @@ from mtldsl.problems.critical_values import AllowedSigns, critical_multiple, pul
 from mtldsl.utils.parallel import one_blas_thread
 from mtldsl.utils.validation import complete, quoted
 
-__all__ = [
-    "CriticalValue",
-    "critical_of_sum",
-    "dual_norm_of_sum",
-    "lambda_max",
-    "require_own",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Is what was given for a parameter one of the problem's?
 

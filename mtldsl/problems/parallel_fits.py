@@ -11,14 +11,6 @@ from mtldsl.errors import Interrupted, ModelError
 from mtldsl.utils import interrupts
 from mtldsl.utils.validation import as_whole, quoted
 
-__all__ = [
-    "PartsProgress",
-    "SharedArguments",
-    "in_parallel",
-    "in_parts",
-    "jobs_of",
-]
-
 
 def jobs_of(n_jobs) -> int | None:
     """Return how many of them: a whole number, -1 for one a core; None is what joblib is told around, and else one."""
@@ -111,7 +103,7 @@ def in_parallel(
 
 
 class SharedArguments:
-    """What all fits share, in one object, which is sent with the data in it once: joblib's processes map large arrays, and Dask sends what
+    """Arguments that all fits share, in one object, which is sent with the data in it once: joblib's processes map large arrays, and Dask sends what
     is this large once, whoever asks for it."""
 
     def __init__(self, function: Callable, common: tuple, tasks: Tasks):

@@ -36,23 +36,6 @@ from mtldsl.utils.parallel import one_blas_thread
 from mtldsl.utils.progress import progress_bar
 from mtldsl.utils.validation import as_list, as_whole, quoted
 
-__all__ = [
-    "CertifiedPoint",
-    "ParameterValues",
-    "PathHistory",
-    "RowCompression",
-    "Solutions",
-    "WarmStart",
-    "certified_points",
-    "checked_values",
-    "extrapolated_start",
-    "grid_of",
-    "path_values",
-    "strengthens_losses",
-    "walk",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Where a path goes on to: the start of the next solve, on the line through the last two solutions.
 

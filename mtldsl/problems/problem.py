@@ -40,12 +40,6 @@ from mtldsl.utils.progress import (
 )
 from mtldsl.utils.validation import as_flag, as_list, complete, quoted
 
-__all__ = [
-    "Problem",
-    "minimize",
-    "require_solution",
-]
-
 
 def require_solution(value, typed: str) -> None:
     if value is not None and not isinstance(value, Solution):

@@ -29,14 +29,6 @@ from mtldsl.utils.memory import require_memory
 from mtldsl.utils.progress import defaults, progress_bar
 from mtldsl.utils.validation import as_flag, as_float, generator, quoted
 
-__all__ = [
-    "StabilitySelection",
-    "WeightIntervals",
-    "bootstrap",
-    "stability_selection",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Stability selection: which features a sparse model chooses again and again, on halves of the data.
 

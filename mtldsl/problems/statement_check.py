@@ -28,14 +28,6 @@ from mtldsl.normal_form.term import LossTerm
 from mtldsl.normal_form.terms.structure_term import StructureTerm
 from mtldsl.solution.solution import Solution
 
-__all__ = [
-    "CheckSettings",
-    "ShareCheck",
-    "agree_with_statement",
-    "require_own_weights",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Losses of many rows in the second evaluation: a share of them stands for all, at a twentieth of the price of a look.
 

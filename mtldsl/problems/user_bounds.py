@@ -27,17 +27,6 @@ from mtldsl.problems.user_multipliers import (
 )
 from mtldsl.utils.validation import as_flag, as_float, quoted
 
-__all__ = [
-    "SETTINGS",
-    "BoundCheck",
-    "Condition",
-    "Conditions",
-    "check_bound",
-    "conditions",
-    "value",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What is told of a bound that somebody computed by hand.
 

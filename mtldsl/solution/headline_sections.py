@@ -30,25 +30,6 @@ from mtldsl.solvers.explanation import Explanation
 from mtldsl.solvers.multistart import seen_by_solvers
 from mtldsl.solvers.routes import answers
 
-__all__ = [
-    "ReportContext",
-    "check",
-    "data",
-    "draw_figures",
-    "lead",
-    "model",
-    "numbers",
-    "of_tasks",
-    "packages",
-    "repeat",
-    "seen_rows",
-    "several",
-    "shortened",
-    "validation",
-    "verdict",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Rows that are scored: of which tasks they are, and how many of them were learned from.
 

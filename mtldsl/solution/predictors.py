@@ -26,28 +26,7 @@ from mtldsl.solution.task_predictors import (
     LabelGraphPredictor,
     PerTaskPredictor,
     loss_kind,
-    loss_of,
-    probabilities,
 )
-
-__all__ = [
-    "LAZY_INPUTS",
-    "PREDICTORS",
-    "FittedSolution",
-    "MixedPredictor",
-    "MulticlassPredictor",
-    "PerTaskPredictor",
-    "Predictor",
-    "default_measure",
-    "loss_of",
-    "predictor_class",
-    "predictor_for",
-    "predictor_of",
-    "probabilities",
-    "require_signs",
-    "sign_tasks",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # How weights answer where tasks are of several kinds, each with a loss of its own: kind by kind, in the order of the tasks.

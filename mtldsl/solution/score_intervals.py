@@ -18,24 +18,6 @@ from mtldsl.solution.predictors import FittedSolution, default_measure, predicto
 from mtldsl.solution.score import Counted, Score, as_measure, counted_measures, evaluate, mean_score
 from mtldsl.utils.validation import as_whole, check_seed, generator, quoted
 
-__all__ = [
-    "SETTINGS",
-    "ScoreIntervals",
-    "ScoredMeasure",
-    "better",
-    "bootstrap_scores",
-    "choose_measures",
-    "constant_score",
-    "guesses",
-    "named_score",
-    "named_scores",
-    "outputs_beside",
-    "percentiles",
-    "resample_measure",
-    "truth_of",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Percentile intervals: what a number was on data drawn again.
 

@@ -19,16 +19,6 @@ from mtldsl.solution.measures import meaning_of, measure_of_rare
 from mtldsl.solution.score_intervals import SETTINGS as INTERVALS
 from mtldsl.solution.score_intervals import ScoredMeasure, outputs_beside
 
-__all__ = [
-    "convergence",
-    "feature_sizes",
-    "features",
-    "learned_sections",
-    "path",
-    "scores",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What was learned beside the weights: matrices, weights of similarities, graphs of labels.
 

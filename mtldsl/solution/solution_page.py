@@ -31,13 +31,6 @@ from mtldsl.solution.score_sections import convergence, features, learned_sectio
 from mtldsl.utils.files import atomic_file, named
 from mtldsl.utils.validation import as_path
 
-__all__ = [
-    "html_report",
-    "panel_of",
-    "write_report",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The page of a solution, section by section.
 

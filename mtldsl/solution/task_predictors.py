@@ -22,19 +22,6 @@ from mtldsl.utils.memory import require_memory
 if TYPE_CHECKING:
     import networkx
 
-__all__ = [
-    "FittedSolution",
-    "LabelGraphPredictor",
-    "PerTaskPredictor",
-    "edge_usage",
-    "graph",
-    "loss_kind",
-    "loss_of",
-    "not_over_labels",
-    "probabilities",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Predictions of losses over a graph of labels: all labels of a sample at once, and what its edges decide.
 

@@ -28,16 +28,6 @@ from mtldsl.utils.files import read_archive, reading, regular_file
 from mtldsl.utils.memory import as_dense, available_memory
 from mtldsl.utils.validation import as_flag, as_list, as_path, as_whole, quoted
 
-__all__ = [
-    "OtherVariable",
-    "mat_variables",
-    "read_libsvm",
-    "read_mat",
-    "read_npz",
-    "tasks_of_variables",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The variables of a MATLAB file, read by a process of its own: see `mat_process`.
 

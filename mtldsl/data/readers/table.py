@@ -27,28 +27,6 @@ from mtldsl.errors import DataError, Spelled
 from mtldsl.utils.arrays import MAX_EXACT_WHOLE
 from mtldsl.utils.validation import MAX_MAGNITUDE, MIN_MAGNITUDE
 
-__all__ = [
-    "ANSWERS",
-    "MISSING",
-    "DataColumn",
-    "DataTable",
-    "answer",
-    "answers_of",
-    "as_numbers",
-    "check_impute",
-    "codes_of",
-    "exact_number",
-    "fill_table_gaps",
-    "in_order",
-    "is_lost",
-    "is_missing",
-    "is_number",
-    "number",
-    "require_distinct",
-    "with_point",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What one cell of a file says: a number, a missing value, a label.
 
