@@ -14,10 +14,6 @@ from mtldsl.data.row_storage import is_mapped
 from mtldsl.data.task_data import T
 from mtldsl.utils.memory import available_memory
 
-__all__ = [
-    "columns_near_zero",
-]
-
 
 @dataclass(frozen=True)
 class ColumnShiftSettings:

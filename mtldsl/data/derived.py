@@ -16,29 +16,6 @@ from mtldsl.errors import DataError, Spelled
 from mtldsl.utils.memory import require_memory
 from mtldsl.utils.validation import as_flag, as_list, as_positions, as_whole, quoted
 
-__all__ = [
-    "chosen",
-    "filled_anew",
-    "filled_by",
-    "filled_pair",
-    "imputed",
-    "in_units_of",
-    "label_table",
-    "refuse_standardizing",
-    "require_scaling",
-    "rows_filled",
-    "scaled_anew",
-    "scaled_by",
-    "scaled_like",
-    "select",
-    "select_features",
-    "standardize",
-    "take_rows",
-    "with_fields",
-    "with_inputs",
-    "with_targets",
-]
-
 _FIELDS = (
     "mask", "counts", "targets", "sample_weights", "task_names", "feature_names", "scaling", "source_rows", "one_table",
     "kernel_map", "imputation", "description",
@@ -195,7 +172,8 @@ def filled_anew(tasks: T, strict: bool = False) -> T:
     empty = np.flatnonzero(gaps.all(axis=0))
     if strict and empty.size:
         raise _no_value(tasks.feature_names[empty[0]], " in the training rows")
-    raw = _raw(tasks, values)
+    scaling = tasks.scaling
+    raw = np.array(values if scaling is None else values * scaling.scale + scaling.mean)
     raw[empty] = found.values[empty]
     return _filled(tasks, replace(found, values=raw))
 
@@ -240,10 +218,6 @@ def _matrix(tasks: TaskData) -> Any:
 
 def _scaled(tasks: TaskData, values: np.ndarray) -> np.ndarray:
     return values if tasks.scaling is None else (values - tasks.scaling.mean) / tasks.scaling.scale
-
-
-def _raw(tasks: TaskData, values: np.ndarray) -> np.ndarray:
-    return np.array(values if tasks.scaling is None else values * tasks.scaling.scale + tasks.scaling.mean)
 
 
 def _no_value(name: str, where: str = "") -> DataError:
@@ -411,11 +385,8 @@ def _of_lists(tasks: T, rows, index) -> T:
         kernel_map=tasks.kernel_map,
         imputation=None
         if tasks.imputation is None
-        else tasks.imputation.of_rows(_stacked_rows(tasks, pairs)),
+        else tasks.imputation.of_rows(
+            np.concatenate([np.arange(tasks.offsets[i], tasks.offsets[i + 1])[r] for i, r in pairs])
+        ),
         description=tasks.description,
     )
-
-
-def _stacked_rows(tasks: TaskData, pairs) -> np.ndarray:
-    """The rows of all tasks, task after task, that (task, rows of it) pairs take."""
-    return np.concatenate([np.arange(tasks.offsets[i], tasks.offsets[i + 1])[r] for i, r in pairs])

@@ -31,29 +31,6 @@ from mtldsl.utils.validation import (
     quoted,
 )
 
-__all__ = [
-    "SpellingWarning",
-    "as_design",
-    "as_names",
-    "as_numbers",
-    "as_rows",
-    "as_targets",
-    "as_weights",
-    "elsewhere",
-    "is_numbered",
-    "labels_of",
-    "number_columns",
-    "refuse_shuffled",
-    "refuse_text_of_missing",
-    "refuse_turned",
-    "require_finite",
-    "require_visible",
-    "unlike",
-    "warn_of_spellings",
-    "weights_of",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What the entries of inputs have to be: finite, and of a size that float64 can square. Looked at piece by piece, in bounded memory.
 

@@ -15,12 +15,6 @@ from mtldsl.data.task_data import T, TaskData
 from mtldsl.errors import DataError
 from mtldsl.utils.memory import available_memory, gib
 
-__all__ = [
-    "factor_gram",
-    "with_kernels",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # A Gram matrix as the inner products of a few features: pivoted Cholesky, K = F F^T up to rounding.
 

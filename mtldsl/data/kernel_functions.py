@@ -13,19 +13,6 @@ from mtldsl.data.input_checks import as_design
 from mtldsl.errors import DataError
 from mtldsl.utils.validation import as_flag, as_float, as_whole, quoted
 
-__all__ = [
-    "STRING_KERNELS",
-    "FunctionKernel",
-    "GivenKernel",
-    "Kernel",
-    "NamedKernel",
-    "encode_sequences",
-    "kernels_of",
-    "spectrum_kernel",
-    "weighted_degree_kernel",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Kernels of sequences of letters: how many short words two sequences have in common, anywhere or at the same places.
 

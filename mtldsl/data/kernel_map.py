@@ -15,11 +15,6 @@ from mtldsl.errors import DataError, ModelError
 from mtldsl.utils.files import checked_csr, require_shapes
 from mtldsl.utils.memory import require_memory
 
-__all__ = [
-    "KernelMap",
-    "KernelView",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class KernelView:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,15 +20,6 @@ from mtldsl.utils.memory import require_memory
 if TYPE_CHECKING:
     import networkx
     from matplotlib.axes import Axes
-
-__all__ = [
-    "AcrossLabels",
-    "chow_liu_tree",
-    "co_occurrence",
-    "co_occurrence_plot",
-    "mutual_information",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # How labels depend on one another, whatever the inputs: co-occurrence, mutual information, and the Chow-Liu tree.
@@ -329,87 +321,74 @@ class AcrossLabels:
         self.spread = np.ones((1, len(self._whole)))
         d = tasks.n_features
         self.features = [list(range(k, d * m, d)) for k in range(d)]
-        self._made: dict[str, Tasks] = {}
 
-    @property
+    @cached_property
     def table(self) -> Tasks:
         """One task of all entries, label after label."""
-        if "table" not in self._made:
-            X = self._sparse()
-            parts = [X[np.flatnonzero(own)] for own in self._labels]
-            self._made["table"] = Tasks.shared(
-                sparse.csr_array(sparse.block_diag(parts, format="csr")),
-                self._tasks.targets.reshape(-1, 1),
-                task_names=["all labels"],
-                feature_names=self._names,
-            )
-        return self._made["table"]
+        X = self._sparse()
+        parts = [X[np.flatnonzero(own)] for own in self._labels]
+        return Tasks.shared(
+            sparse.csr_array(sparse.block_diag(parts, format="csr")),
+            self._tasks.targets.reshape(-1, 1),
+            task_names=["all labels"],
+            feature_names=self._names,
+        )
 
-    @property
+    @cached_property
     def rows(self) -> Tasks:
         """A task for every row with labels of both kinds."""
-        if "rows" not in self._made:
-            X, labels = self._sparse(), self._labels.T[self._whole]
-            blocks = sparse.eye_array(self._tasks.n_tasks, format="csr")
-            inputs, targets = [], []
-            for j, own in zip(self._whole.tolist(), labels, strict=True):
-                there = np.flatnonzero(own)
-                inputs.append(sparse.csr_array(sparse.kron(blocks[there], X[[j]], format="csr")))
-                targets.append(own[there])
-            names = [f"row {j}" for j in self._whole.tolist()]
-            self._made["rows"] = Tasks.separate(inputs, targets, task_names=names, feature_names=self._names)
-        return self._made["rows"]
+        X, labels = self._sparse(), self._labels.T[self._whole]
+        blocks = sparse.eye_array(self._tasks.n_tasks, format="csr")
+        inputs, targets = [], []
+        for j, own in zip(self._whole.tolist(), labels, strict=True):
+            there = np.flatnonzero(own)
+            inputs.append(sparse.csr_array(sparse.kron(blocks[there], X[[j]], format="csr")))
+            targets.append(own[there])
+        names = [f"row {j}" for j in self._whole.tolist()]
+        return Tasks.separate(inputs, targets, task_names=names, feature_names=self._names)
 
-    @property
+    @cached_property
     def labelled(self) -> Tasks:
         """The rows that have labels of both kinds, with all labels of a row."""
-        if "labelled" not in self._made:
-            labels = self._labels.T[self._whole]
-            self._made["labelled"] = Tasks.shared(
-                self._tasks.X[self._whole],
-                np.where(labels == 0.0, np.nan, labels),
-                task_names=self._tasks.task_names,
-                feature_names=self._tasks.feature_names,
-            )
-        return self._made["labelled"]
+        labels = self._labels.T[self._whole]
+        return Tasks.shared(
+            self._tasks.X[self._whole],
+            np.where(labels == 0.0, np.nan, labels),
+            task_names=self._tasks.task_names,
+            feature_names=self._tasks.feature_names,
+        )
 
-    @property
+    @cached_property
     def pairs(self) -> Tasks:
         """One task of the pairs of every row, each weighted by one over their number."""
-        if "pairs" not in self._made:
-            X, m = self._sparse(), self._tasks.n_tasks
-            differences, targets, weights, own = [], [], [], []
-            for j, labels in zip(self._whole.tolist(), self._labels.T[self._whole], strict=True):
-                right, wrong = (
-                    side.ravel()
-                    for side in np.meshgrid(np.flatnonzero(labels > 0), np.flatnonzero(labels < 0))
-                )
-                k = len(right)
-                signs = np.where(
-                    np.arange(len(own), len(own) + k) % 2 == 0, 1.0, -1.0
-                )  # a task of one label is refused
-                entries = (
-                    np.concatenate([2.0 * signs, -2.0 * signs]),
-                    (np.tile(np.arange(k), 2), np.concatenate([right, wrong])),
-                )
-                differences.append(sparse.kron(sparse.coo_array(entries, shape=(k, m)), X[[j]], format="csr"))
-                targets.append(signs)
-                weights.append(np.full(k, 1.0 / k))
-                own += [j] * k
-            require_memory(
-                16.0 * sum(part.nnz for part in differences),
-                "the pairs of all rows",
-                "take fewer rows",
-                DataError,
+        X, m = self._sparse(), self._tasks.n_tasks
+        differences, weights, n = [], [], 0
+        for j, labels in zip(self._whole.tolist(), self._labels.T[self._whole], strict=True):
+            right, wrong = (
+                side.ravel() for side in np.meshgrid(np.flatnonzero(labels > 0), np.flatnonzero(labels < 0))
             )
-            self._made["pairs"] = Tasks.shared(
-                sparse.csr_array(sparse.vstack(differences, format="csr")),
-                np.concatenate(targets).reshape(-1, 1),
-                sample_weights=np.concatenate(weights),
-                task_names=["all pairs"],
-                feature_names=self._names,
+            k = len(right)
+            signs = _alternating(n, n + k)
+            entries = (
+                np.concatenate([2.0 * signs, -2.0 * signs]),
+                (np.tile(np.arange(k), 2), np.concatenate([right, wrong])),
             )
-        return self._made["pairs"]
+            differences.append(sparse.kron(sparse.coo_array(entries, shape=(k, m)), X[[j]], format="csr"))
+            weights.append(np.full(k, 1.0 / k))
+            n += k
+        require_memory(
+            16.0 * sum(part.nnz for part in differences),
+            "the pairs of all rows",
+            "take fewer rows",
+            DataError,
+        )
+        return Tasks.shared(
+            sparse.csr_array(sparse.vstack(differences, format="csr")),
+            _alternating(0, n).reshape(-1, 1),
+            sample_weights=np.concatenate(weights),
+            task_names=["all pairs"],
+            feature_names=self._names,
+        )
 
     @property
     def _names(self) -> list[str]:
@@ -436,3 +415,8 @@ class AcrossLabels:
                 f"these weights are {W.shape}, and there are {d * m} of them, one column", term="weights(W)"
             )
         return W.reshape(m, d).T.copy()
+
+
+def _alternating(first: int, last: int) -> np.ndarray:
+    """Labels of pairs: +1, -1, +1, ..., for a task of one label is refused."""
+    return 1.0 - 2.0 * (np.arange(first, last) % 2)

@@ -13,22 +13,6 @@ from mtldsl.data.input_checks import warn_of_spellings
 from mtldsl.data.task_data import T, TaskData, require_in_memory
 from mtldsl.errors import DataError, Spelled
 
-__all__ = [
-    "LABEL_KINDS",
-    "LabelKind",
-    "OneClassWarning",
-    "as_signs",
-    "leave_out",
-    "listed_tasks",
-    "of_one_class",
-    "require_classes",
-    "require_kind",
-    "require_labels",
-    "signs_of_classes",
-    "without_one_class",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Classes as tasks: one column of -1 and +1 for each class, with one +1 in every row.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -14,15 +14,6 @@ from mtldsl.utils.caching import cached_property
 from mtldsl.utils.interrupts import eigvalsh, leave_if_late
 from mtldsl.utils.memory import require_memory
 from mtldsl.utils.parallel import in_jobs, inner_product, product
-
-__all__ = [
-    "PredictionMap",
-    "Products",
-    "gram",
-    "make_products",
-    "require_gram_memory",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # X^T diag(weights) X, the one place where it is made: of features, and of rows as the features of X^T.
@@ -126,14 +117,7 @@ def require_gram_memory(n_features: int, n_tasks: int, write_instead: str, copie
     )
 
 
-class Products(Protocol):
-    def forward(self, W) -> np.ndarray: ...
-    def adjoint(self, u) -> np.ndarray: ...
-    def gram(self, scale) -> np.ndarray: ...
-    def largest_curvature(self, scale) -> float: ...
-
-
-def make_products(tasks: TaskData) -> Products:
+def make_products(tasks: TaskData) -> Any:
     if tasks.is_shared:
         return _SharedProducts(tasks) if tasks.mask is None else _SharedMaskedProducts(tasks)
     return _SeparateSparseProducts(tasks) if tasks.is_sparse else _SeparateDenseProducts(tasks)
@@ -323,7 +307,7 @@ class PredictionMap(TaskData):
     """W (d, m) -> all X_i w_i, task after task; its transpose, and the products of both."""
 
     @cached_property
-    def _products(self) -> Products:
+    def _products(self) -> Any:
         return make_products(self)
 
     def forward(self, W) -> np.ndarray:

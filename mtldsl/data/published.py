@@ -14,20 +14,6 @@ from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError
 from mtldsl.utils.files import regular_file
 
-__all__ = [
-    "data_folder",
-    "load_digits",
-    "load_emotions",
-    "load_flags",
-    "load_landmine",
-    "load_multi_target",
-    "load_sarcos",
-    "load_scene",
-    "load_school",
-    "load_segmentation",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # scikit-learn's handwritten digits as ten one-vs-rest tasks.
 

@@ -15,21 +15,6 @@ from mtldsl.utils.arrays import require_sound
 from mtldsl.utils.caching import cached_property
 from mtldsl.utils.memory import require_memory
 
-__all__ = [
-    "TransposedRows",
-    "WidenedRows",
-    "as_csr",
-    "csr_of",
-    "is_mapped",
-    "never_written",
-    "require_memory_for",
-    "row_parts",
-    "row_views",
-    "squared_products",
-    "stack",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The rows of all tasks in one matrix, task after task; and every task's rows as a view of it.
 

@@ -12,14 +12,6 @@ from mtldsl.data.row_storage import WidenedRows
 from mtldsl.errors import DataError
 from mtldsl.utils.memory import as_dense
 
-__all__ = [
-    "STRATEGIES",
-    "Imputation",
-    "Scaling",
-    "squared_deviations",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Where inputs were missing, and what was put there.
 

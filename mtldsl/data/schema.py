@@ -16,14 +16,6 @@ from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, MTLError
 from mtldsl.utils.validation import quoted
 
-__all__ = [
-    "Schema",
-    "is_list_of_matrices",
-    "list_names",
-    "require_tasks",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Where a `Tasks` has to be given.
 

@@ -12,26 +12,6 @@ from mtldsl.errors import DataError
 from mtldsl.utils.memory import require_memory
 from mtldsl.utils.validation import as_flag, as_float, as_list, as_whole, generator, is_missing, quoted
 
-__all__ = [
-    "checked_folds",
-    "checked_level",
-    "checked_times",
-    "deal",
-    "draw_counts",
-    "fold_numbers",
-    "folds",
-    "group_ids",
-    "labels_by_row",
-    "refuse_overlap",
-    "rows_of_parts",
-    "split",
-    "stratified_folds",
-    "subsample",
-    "traits_of",
-    "units_of_rows",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # How rows are dealt to parts so that what they carry is spread evenly: iterative stratification, whole groups at a time.
 
@@ -244,14 +224,9 @@ def split(tasks: T, test_size: float, random_state, stratify=False, groups=None)
     test_size = share
     stratify = as_flag(stratify, "split(test_size, stratify")
     rng = generator(random_state, "split")
-    if groups is not None or (
-        stratify and tasks.is_shared
-    ):  # separate inputs are split class by class anyway
+    if groups is not None or tasks.is_shared:  # separate inputs are split class by class anyway
         in_test = _split_units(tasks, test_size, rng, stratify, groups)
         return filled_pair(*(take_rows(tasks, rows_of_parts(tasks, side)) for side in (~in_test, in_test)))
-    if tasks.is_shared:
-        train, test = _split_table(tasks, test_size, rng)
-        return filled_pair(take_rows(tasks, train), take_rows(tasks, test))
     targets = zip(tasks.per_task(tasks.targets), tasks.task_names, strict=True)
     parts = [_split_one(y, test_size, rng, name) for y, name in targets]
     return filled_pair(
@@ -271,7 +246,7 @@ def _split_units(tasks: TaskData, test_size, rng, stratify: bool, groups) -> np.
         if where.size < 2:
             raise DataError(
                 f"{said} in a single {what[:-1]}, which cannot be on both sides",
-                term=typed,
+                term=typed if stratify or groups is not None else "split()",
                 write_instead="leave the task out",
             )
     traits, shares = traits_of(labels), np.array([1.0 - test_size, test_size])
@@ -300,54 +275,6 @@ def _random_units(units, test_size, rng) -> np.ndarray:
     wanted = _n_test(test_size, len(units))
     taken = np.argmin(np.abs(np.cumsum(sizes[order[:-1]]) - wanted)) + 1
     return np.isin(units, order[:taken])
-
-
-def _split_table(tasks: TaskData, test_size, rng) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of the shared inputs. Both sides must meet every group: the rows of one task, or of one of its two classes."""
-    groups = _groups(tasks)
-    for what, rows in groups:
-        if rows.size < 2:
-            raise DataError(
-                f"{what} in a single row, which cannot be on both sides",
-                term="split()",
-                write_instead="leave the task out",
-            )
-    n = tasks.X.shape[0]
-    n_test = _n_test(test_size, n)
-    for _ in range(SETTINGS.random_trials):
-        in_test = np.zeros(n, dtype=bool)
-        in_test[rng.permutation(n)[:n_test]] = True
-        if all(in_test[rows].any() and not in_test[rows].all() for _, rows in groups):
-            return np.flatnonzero(~in_test), np.flatnonzero(in_test)
-    for _ in range(SETTINGS.random_trials):
-        in_test = _deal(groups, n, n_test, rng)
-        if in_test is not None:
-            return np.flatnonzero(~in_test), np.flatnonzero(in_test)
-    rarest = min(groups, key=lambda group: group[1].size)
-    raise DataError(
-        f"no split of {n} rows was found that leaves every task its labels on both sides; "
-        f"the rarest: {rarest[0]} in {rarest[1].size} rows - leave that task out, or choose another test_size",
-        term=f"split(test_size={test_size})",
-    )
-
-
-def _deal(groups, n, n_test, rng) -> np.ndarray | None:
-    """A row of every group to either side, the rarest group first, then the other rows at random; None where that fails."""
-    side = np.zeros(n, dtype=int)  # 0: not dealt yet, 1: test, -1: train
-    for _, rows in sorted(groups, key=lambda group: group[1].size):
-        for which in (1, -1):
-            if (side[rows] == which).any():
-                continue
-            free = rows[side[rows] == 0]
-            if free.size == 0:
-                return None
-            side[rng.choice(free)] = which
-    free = rng.permutation(np.flatnonzero(side == 0))
-    wanted = n_test - int((side == 1).sum())
-    if not 0 <= wanted <= free.size:
-        return None
-    side[free[:wanted]] = 1
-    return side == 1
 
 
 def _groups(tasks: TaskData) -> list[tuple[str, np.ndarray]]:

@@ -23,16 +23,6 @@ from mtldsl.errors import DataError
 from mtldsl.utils.files import note_input, reading, regular_file, remove_leftovers, sole_use, writing
 from mtldsl.utils.validation import as_flag, as_list, as_path, as_whole, distinct_texts, quoted
 
-__all__ = [
-    "check_rows",
-    "common_folder",
-    "file_parts",
-    "listed_files",
-    "store",
-    "stored",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Whether the arrays of stored tasks can be followed: compiled loops go where indices point, without a look.
 

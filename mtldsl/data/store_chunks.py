@@ -19,19 +19,6 @@ from mtldsl.utils.arrays import MAX_EXACT_WHOLE
 from mtldsl.utils.files import read_archive, reading
 from mtldsl.utils.validation import as_whole, plain, quoted
 
-__all__ = [
-    "StoreChunk",
-    "given_chunks",
-    "has_qid",
-    "hash_columns",
-    "libsvm_chunks",
-    "npz_arrays",
-    "npz_chunks",
-    "of_arrays",
-    "require_plain",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Some rows of data that are too large to be held at once, whatever they were read from.
 

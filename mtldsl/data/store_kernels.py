@@ -7,11 +7,6 @@ import numpy as np
 from mtldsl.utils.arrays import MAX_EXACT_WHOLE
 from mtldsl.utils.jit import compiled
 
-__all__ = [
-    "KINDS",
-    "scan",
-]
-
 #: what a number is, as `scan` counts it
 KINDS = ("label", "qid", "index", "value")
 

@@ -18,15 +18,6 @@ from mtldsl.data.store_chunks import StoreChunk, of_arrays
 from mtldsl.errors import DataError, MissingExtraError
 from mtldsl.utils.arrays import numbers_of_column
 
-__all__ = [
-    "column_numbers",
-    "known_columns",
-    "parquet_chunks",
-    "partitions_of",
-    "pyarrow_parquet",
-    "with_partition",
-]
-
 
 @dataclass(frozen=True)
 class StoreParquetSettings:
@@ -210,7 +201,7 @@ def with_partition(rows, partition: Mapping[str, Any]):
 
 
 def _sparse_rows(indices, values, path, row):
-    lengths = [_lengths(column) for column in (indices, values)]
+    lengths = [column.value_lengths().to_pylist() for column in (indices, values)]  # None where a row is null
     for k, (a, b) in enumerate(zip(*lengths, strict=True)):
         if a is None or b is None or a != b:
             raise DataError(
@@ -231,11 +222,6 @@ def _sparse_rows(indices, values, path, row):
         raise DataError(f"index {flat_indices.min()} in row {row + k}; indices count from 0", term=path)
     d = int(flat_indices.max()) + 1 if flat_indices.size else 1
     return sparse.csr_array((flat_values, flat_indices, indptr), shape=(len(indptr) - 1, d))
-
-
-def _lengths(column) -> list:
-    """The length of every row, None where it is null."""
-    return column.value_lengths().to_pylist()
 
 
 def _listed(names) -> str:

@@ -18,19 +18,6 @@ from mtldsl.data.store_chunks import StoreChunk, hash_columns
 from mtldsl.errors import DataError
 from mtldsl.utils.files import atomic_file, new_file, writing
 
-__all__ = [
-    "ARRAYS",
-    "ColumnSummary",
-    "PartSummary",
-    "digest",
-    "finished_part",
-    "place",
-    "read_rows",
-    "write_json",
-    "write_part",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The first pass of `store`: every part checked and written once in a compact form, with its counts; finished parts are kept.
 #

@@ -11,16 +11,6 @@ from scipy import sparse
 from mtldsl.data.task_data import TaskData
 from mtldsl.display.sections import Panel, Table, some_rows
 
-__all__ = [
-    "count_labels",
-    "describe",
-    "fingerprint",
-    "one_line",
-    "panel_of",
-    "several",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What tasks are: in a line, as plain values, and as a fingerprint of their numbers.
 
@@ -96,7 +86,9 @@ def panel_of(tasks: Any) -> Panel:
     if known["standardized"]:
         facts.append(("features", "standardised; new inputs are scaled alike"))
     if tasks.imputation is not None:
-        facts.append(("missing inputs", _imputed(tasks.imputation)))
+        n, strategy = tasks.imputation.gaps.nnz, tasks.imputation.strategy
+        told = f"{n:,} cells, in whose place the {strategy} of the training rows' column stands; likewise in new inputs"
+        facts.append(("missing inputs", told))
     if known["kernels"]:
         facts.append(("kernels", ", ".join(map(str, known["kernels"]))))
     if "parts" in known:
@@ -107,10 +99,6 @@ def panel_of(tasks: Any) -> Panel:
     rows, notes = some_rows(rows, "tasks")
     lead = f"{several(tasks.n_tasks, 'task')}, {several(tasks.n_features, 'feature')}"
     return Panel("Tasks", lead=lead, facts=facts, tables=[Table(head, rows)], notes=notes)
-
-
-def _imputed(found: Any) -> str:
-    return f"{found.gaps.nnz:,} cells, in whose place the {found.strategy} of the training rows' column stands; likewise in new inputs"
 
 
 def _labels(tasks: Any) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:

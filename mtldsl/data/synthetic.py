@@ -17,15 +17,6 @@ from mtldsl.utils.validation import MAX_MAGNITUDE, as_flag, as_float, as_list, a
 if TYPE_CHECKING:
     import networkx
 
-__all__ = [
-    "STAR",
-    "LabelGraph",
-    "make_calibrated",
-    "make_group_sparse",
-    "make_label_graph",
-    "make_low_rank",
-]
-
 #: setting -> how many times the noise is halved from the first task to the last, in equal steps: the exponents of (51)
 _HALVINGS = {"d1": 3.0, "d2": 0.0, "d3": 12.0, "d4": 25.0}
 
@@ -69,13 +60,7 @@ def make_low_rank(
     _check_sizes(n_tasks=n_tasks, n_samples=n_samples, n_features=n_features, rank=rank)
     _check_rank(rank, n_features, n_tasks)
     shared = as_flag(shared, "make_low_rank(shared")
-    _check_room(
-        "make_low_rank",
-        _numbers(n_tasks, n_samples, n_features, shared, density),
-        n_tasks,
-        n_samples,
-        n_features,
-    )
+    _check_room("make_low_rank", n_tasks, n_samples, n_features, shared, density)
     rng = generator(random_state, "make_low_rank")
     W = rng.normal(size=(n_features, rank)) @ rng.normal(size=(rank, n_tasks)) / np.sqrt(rank)
     return _draw(W, n_samples, noise, shared, labels, density, rng), W
@@ -108,13 +93,7 @@ def make_group_sparse(
             f"n_relevant={n_relevant}: there are only n_features={n_features}", argument="n_relevant"
         )
     shared = as_flag(shared, "make_group_sparse(shared")
-    _check_room(
-        "make_group_sparse",
-        _numbers(n_tasks, n_samples, n_features, shared, density),
-        n_tasks,
-        n_samples,
-        n_features,
-    )
+    _check_room("make_group_sparse", n_tasks, n_samples, n_features, shared, density)
     rng = generator(random_state, "make_group_sparse")
     W = np.zeros((n_features, n_tasks))
     W[rng.choice(n_features, n_relevant, replace=False)] = rng.normal(size=(n_relevant, n_tasks))
@@ -161,27 +140,20 @@ def make_calibrated(
     _check_sizes(n_tasks=n_tasks, n_samples=n_samples, n_features=n_features, rank=rank)
     _check_rank(rank, n_features, n_tasks)
     max_noise = _checked_noise(max_noise, "max_noise")
-    _check_room(
-        "make_calibrated",
-        _numbers(n_tasks, n_samples, n_features, False, None),
-        n_tasks,
-        n_samples,
-        n_features,
-    )
+    _check_room("make_calibrated", n_tasks, n_samples, n_features)
     rng = generator(random_state, "make_calibrated")
     U, V = (np.sqrt(0.05) * rng.normal(size=(rows, rank)) for rows in (n_features, n_tasks))
     W = U @ V.T
     noise = max_noise * 2.0 ** -np.linspace(0.0, _HALVINGS[setting], n_tasks)
-    inputs = [_equicorrelated(n_samples, n_features, rng) for _ in range(n_tasks)]
+    # of a variance of one half is common to the row
+    inputs = [
+        np.sqrt(0.5) * (rng.normal(size=(n_samples, n_features)) + rng.normal(size=(n_samples, 1)))
+        for _ in range(n_tasks)
+    ]
     targets = [
         X @ w + level * rng.normal(size=n_samples) for X, w, level in zip(inputs, W.T, noise, strict=True)
     ]
     return Tasks.separate(inputs, targets), W, noise
-
-
-def _equicorrelated(n, d, rng) -> np.ndarray:
-    """Rows of unit variances whose entries are correlated by 1/2: half of each entry's variance is common to the row."""
-    return np.sqrt(0.5) * (rng.normal(size=(n, d)) + rng.normal(size=(n, 1)))
 
 
 def _check_rank(rank, d, m) -> None:
@@ -206,17 +178,14 @@ def _checked_noise(value, name: str) -> float:
     return noise
 
 
-def _numbers(m, n, d, shared, density) -> float:
-    """Return how many are held at once: of the weights, the inputs (sparse ones with their places) and the targets."""
-    m, n, d = float(m), float(n), float(d)
-    share = 4.0 * (as_float(density) or 0.25)
-    return 2.0 * d * m + (1.0 if shared else m) * n * d * share + 3.0 * n * m
-
-
-def _check_room(word: str, numbers: float, n_tasks, n_samples, n_features) -> None:
+def _check_room(word: str, n_tasks, n_samples, n_features, shared=False, density=None) -> None:
+    """DataError where weights, inputs (sparse ones with their places) and targets do not fit into memory."""
+    m, n, d = float(n_tasks), float(n_samples), float(n_features)
+    inputs = (1.0 if shared else m) * n * d * 4.0 * (as_float(density) or 0.25)
     sizes = f"{word}(n_tasks={n_tasks}, n_samples={n_samples}, n_features={n_features})"
+    arguments = ("n_tasks", "n_samples", "n_features")
     require_memory(
-        8.0 * numbers, sizes, "write smaller numbers", DataError, ("n_tasks", "n_samples", "n_features")
+        8.0 * (2.0 * d * m + inputs + 3.0 * n * m), sizes, "write smaller numbers", DataError, arguments
     )
 
 

@@ -11,12 +11,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "NOTHING_KNOWN",
-    "DataDescription",
-    "TableColumn",
-]
-
 
 @dataclass(frozen=True)
 class TableColumn:

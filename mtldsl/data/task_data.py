@@ -23,12 +23,6 @@ if TYPE_CHECKING:
     from mtldsl.data.kernel_map import KernelMap
     from mtldsl.data.scaling import Imputation
 
-__all__ = [
-    "T",
-    "TaskData",
-    "require_in_memory",
-]
-
 
 @dataclass(frozen=True)
 class TaskDataSettings:

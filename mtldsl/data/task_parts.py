@@ -22,8 +22,6 @@ from mtldsl.data.row_storage import stack
 from mtldsl.errors import DataError
 from mtldsl.utils.validation import as_list, quoted
 
-__all__ = ["of_lists", "of_long_table", "of_table"]
-
 
 def of_table(X, Y, sample_weights, task_names, feature_names) -> dict:
     """`Tasks.shared`."""

@@ -23,13 +23,6 @@ from mtldsl.utils.validation import (
     quoted,
 )
 
-__all__ = [
-    "TaskTree",
-    "estimate_similarity",
-    "hierarchy",
-    "make_task_tree",
-]
-
 #: Those of scipy's linkages that make sense for any distance; ward, centroid and median need a Euclidean one.
 _LINKAGES = ("average", "single", "complete", "weighted")
 

@@ -23,12 +23,6 @@ from mtldsl.errors import DataError
 from mtldsl.utils.caching import cached_property
 from mtldsl.utils.validation import complete
 
-__all__ = [
-    "DaskConstructors",
-    "Tasks",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Constructors of `Tasks` from Dask: the door to `mtldsl.distributed`, which is imported when one of them is called.
 

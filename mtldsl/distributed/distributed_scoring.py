@@ -21,13 +21,12 @@ from mtldsl.solution.measures import Measure, measure
 from mtldsl.solution.predictors import (
     FittedSolution,
     PerTaskPredictor,
-    loss_of,
     predictor_class,
     predictor_of,
-    probabilities,
 )
 from mtldsl.solution.score import Score, mean_score, require_rows, score_of
 from mtldsl.solution.solution import Solution
+from mtldsl.solution.task_predictors import loss_of, probabilities
 from mtldsl.solution.thresholds import best_threshold
 from mtldsl.utils.validation import as_whole, quoted
 

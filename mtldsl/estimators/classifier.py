@@ -36,8 +36,8 @@ from mtldsl.estimators.model_argument import OWN, ModelSource, read_model_argume
 from mtldsl.estimators.positive_class import EVEN, warn_of_positives
 from mtldsl.estimators.sample_weights import class_weights, of_labels
 from mtldsl.estimators.targets import ClassTargets, labels_of, name_of_vector
-from mtldsl.solution.predictors import probabilities
 from mtldsl.solution.solution import Solution
+from mtldsl.solution.task_predictors import probabilities
 
 # --------------------------------------------------------------------------------------------------------------
 # What the words of a classifier's model say of it: whether it has `predict_proba`, and whether its loss is of all classes of a row.

@@ -32,8 +32,8 @@ from mtldsl.estimators.label_tables import agreement, hold_classes, share_right,
 from mtldsl.estimators.regressor import r_squared_of_task
 from mtldsl.estimators.sample_weights import class_weights, of_rows
 from mtldsl.estimators.targets import ClassTargets, labels_of, numbers_of_targets, require_y, vector_of
-from mtldsl.solution.predictors import decide, probabilities
 from mtldsl.solution.solution import Solution
+from mtldsl.solution.task_predictors import loss_of, probabilities
 from mtldsl.utils.arrays import as_frame
 from mtldsl.utils.validation import quoted
 
@@ -293,7 +293,7 @@ class GroupedMultiTaskRegressor(RegressorMixin, RowsOfTasks):
     def predict(self, X, groups=None) -> np.ndarray:
         """(n,), each row by the weights of its task."""
         z = self._row_scores(X, groups)
-        return decide(self.solution_.loss, z)  # pyrefly: ignore[missing-attribute]
+        return loss_of(self.solution_.loss).decide(z)  # pyrefly: ignore[missing-attribute]
 
     def score(self, X, y, groups=None, sample_weight=None) -> float:
         """R^2 over all rows whose y is there."""

@@ -15,9 +15,9 @@ from mtldsl.estimators.estimator_inputs import refuse_unpaired
 from mtldsl.estimators.label_tables import hold_targets, keep_targets, undefined_score
 from mtldsl.estimators.sample_weights import of_labels
 from mtldsl.estimators.targets import name_of_vector, numbers_of_targets
-from mtldsl.solution.predictors import decide
 from mtldsl.solution.score import r_squared
 from mtldsl.solution.solution import Solution
+from mtldsl.solution.task_predictors import loss_of
 
 
 class MultiTaskRegressor(MultiOutputMixin, RegressorMixin, MultiTaskEstimator):
@@ -133,7 +133,7 @@ class MultiTaskRegressor(MultiOutputMixin, RegressorMixin, MultiTaskEstimator):
     def predict(self, X) -> np.ndarray:
         """(n,) or (n, m), as y was; expected counts or amounts for a Poisson or Gamma loss."""
         check_is_fitted(self, "solution_")
-        values = decide(self.solution_.loss, self._scores(X))  # pyrefly: ignore[missing-attribute]
+        values = loss_of(self.solution_.loss).decide(self._scores(X))  # pyrefly: ignore[missing-attribute]
         return values[:, 0] if self._flat else values
 
     def score(self, X, y, sample_weight=None) -> float:

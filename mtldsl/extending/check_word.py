@@ -24,12 +24,13 @@ from mtldsl.errors import ModelError
 from mtldsl.extending.checks import check_atom
 from mtldsl.extending.law import LawError
 from mtldsl.extending.registration import kind_of_class, plain_kind
+from mtldsl.language.arguments import unknown_of
 from mtldsl.language.constraints import Constraint
 from mtldsl.language.label_graph import EdgeWeights, NodeWeights
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalars import Number, Operation
 from mtldsl.language.suggestions import nearest
-from mtldsl.language.vocabulary import SIMILARITIES, WORDS, squared_loss, unknown_of
+from mtldsl.language.vocabulary import SIMILARITIES, WORDS, squared_loss
 from mtldsl.language.weights import Weights
 from mtldsl.normal_form.form import NormalForm
 from mtldsl.problems.problem import minimize

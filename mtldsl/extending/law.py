@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mtldsl.errors import CrossCheckError, MTLError
-from mtldsl.problems.cross_check import BlockCheck, Checkable, CrossCheck, cross_check
+from mtldsl.problems.cross_check import BlockCheck, CrossCheck, cross_check
 from mtldsl.solution.solution import Solution
 
 __all__ = [
@@ -32,7 +32,7 @@ __all__ = [
 
 
 def assert_agrees(
-    problem: Checkable, solution: Solution | None = None, *, tol: float | None = None, **options
+    problem: Any, solution: Solution | None = None, *, tol: float | None = None, **options
 ) -> CrossCheck | BlockCheck:
     """Assert that the fast solver certifies its solution and that the cvxpy reference agrees with it.
 

@@ -18,26 +18,12 @@ from mtldsl.data.labels import require_classes
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError
 from mtldsl.language.constraints import quote_value
-from mtldsl.language.expressions import Affine, NamedExpression, position_of
+from mtldsl.language.expressions import Affine, position_of
 from mtldsl.language.learned_unknowns import KernelWeights, LearnedUnknown, checked_exponent
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalars import ONE, Scalar, constant_text, constructor_text, declaration_hint
 from mtldsl.language.task_similarity import TaskSimilarity
 from mtldsl.utils.validation import as_float, as_list, as_whole, groups_of_labels, quoted
-
-__all__ = [
-    "by_position",
-    "checked_matrix",
-    "fit_loss_to_tasks",
-    "groups_as_given",
-    "groups_of_tree",
-    "is_tree",
-    "listed_once",
-    "mkl_norm",
-    "short",
-    "unknown_of",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # A loss meets its data: do labels, sample weights and parameters suit each other?
@@ -349,9 +335,7 @@ def _is_members(value: Any) -> bool:
 _AXES = {"rows": 0, "columns": 1}
 
 
-def by_position(
-    cls: type[Atom], parameters: dict[str, Any], W: NamedExpression, typed: str
-) -> dict[str, Any]:
+def by_position(cls: type[Atom], parameters: dict[str, Any], W: Affine, typed: str) -> dict[str, Any]:
     """The parameters of a word, with positions in W for names in every field with `metadata={"names": "rows"}`, or "columns".
 
     Groups may be a dict, {what a group is called: its members}. What is not a list of lists is left to the atom, which refuses it.
@@ -411,7 +395,7 @@ def _named(cls: type[Atom], parameters: dict[str, Any]) -> list[tuple[str, int]]
     ]
 
 
-def _groups(groups: Any, W: NamedExpression, axis: int, typed: str) -> Any:
+def _groups(groups: Any, W: Affine, axis: int, typed: str) -> Any:
     if isinstance(groups, Mapping):
         groups = list(groups.values())
     if not isinstance(groups, list):

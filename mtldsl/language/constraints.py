@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,41 +23,10 @@ from mtldsl.language.scalars import (
 )
 from mtldsl.utils.validation import as_float, is_scalar, quoted
 
-__all__ = [
-    "AffineArgument",
-    "BoundedUnknown",
-    "Constraint",
-    "ParametricBall",
-    "RangeConstraint",
-    "Trace",
-    "compare",
-    "compare_expressions",
-    "number_of",
-    "quote_value",
-    "ranges_of",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Constraints: comparisons of affine expressions with constants, and norm balls.
 
 _LATEX = {">=": r"\geq", "<=": r"\leq", "==": "="}
-
-
-class AffineArgument(Protocol):
-    """Members of an affine expression that a constraint reads."""
-
-    shape: tuple[int, int]
-    offset: Any
-    text: str
-    latex: str
-    precedence: int
-    tree: Operation
-
-    @property
-    def parts(self) -> tuple[Any, ...]: ...
-
-    def linear_part(self) -> AffineArgument: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +42,7 @@ class Constraint:
     """A set contains argument; `text` and `tree` as typed."""
 
     given: Set | ParametricBall
-    argument: AffineArgument
+    argument: Any  # an Affine
     text: str
     latex: str
     tree: Operation
@@ -100,7 +69,7 @@ class Constraint:
         return self.text
 
 
-def compare(left: AffineArgument, symbol: str, right) -> Constraint:
+def compare(left: Any, symbol: str, right) -> Constraint:
     """left (symbol) right as a constraint on an affine expression; right is a number or an array."""
     typed = f"{left.text} {symbol} {constant_text(right)}"
     bound = as_matrix(right, left.shape, typed)
@@ -122,9 +91,7 @@ def _plain(bound: np.ndarray) -> np.ndarray | float:
     return float(bound.flat[0]) if bound.size and (bound == bound.flat[0]).all() else bound
 
 
-def compare_expressions(
-    left: AffineArgument, symbol: str, right: AffineArgument, difference: AffineArgument
-) -> Constraint:
+def compare_expressions(left: Any, symbol: str, right: Any, difference: Any) -> Constraint:
     """left (symbol) right, both expressions: a bound of 0 on their difference."""
     text = f"{left.text} {symbol} {right.text}"
     latex = f"{left.latex} {_LATEX[symbol]} {right.latex}"
@@ -142,20 +109,11 @@ def _kind(symbol: str) -> Callable[[Any], Set]:
 # What constraints say of a learned matrix: bounds on its eigenvalues and on its trace.
 
 
-class BoundedUnknown(Protocol):
-    """Members of an unknown that its bound reads."""
-
-    text: str
-    latex: str
-    kind: ClassVar[Any]
-    unconstrained: ClassVar[Any]
-
-
 @dataclass(frozen=True, eq=False)
 class RangeConstraint:
     """Bound on the eigenvalues or on the trace of a learned matrix, as one comparison states it."""
 
-    unknown: BoundedUnknown
+    unknown: Any  # a LearnedUnknown
     bound: str  # the field of `Range`: "lower", "upper" or "trace"
     value: float
     text: str
@@ -190,36 +148,74 @@ class RangeConstraint:
         return now
 
 
-class Trace:
-    """tr S in a comparison."""
+class UpperBounded:
+    """A number of what is learned that stands in a comparison by itself, and is bounded from above."""
 
     __array_ufunc__ = None
     __hash__ = object.__hash__
+    what: ClassVar[str]
+    refused: ClassVar[dict[str, str]]  # comparison -> what is wrong with it
 
-    def __init__(self, unknown: BoundedUnknown):
-        self.unknown, self.text = unknown, f"{unknown.text}.trace()"
+    def __init__(self, unknown: Any, text: str):
+        self.unknown, self.text = unknown, text
 
     def __repr__(self):
         return self.text
 
     def _no_arithmetic(self, *_):
         raise ModelError(
-            "a trace stands in a comparison by itself",
+            f"{self.what} in a comparison by itself",
             term=self.text,
             write_instead=f"write {self.text} <= 1",
         )
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __neg__ = _no_arithmetic
-    __lshift__ = __rshift__ = __rlshift__ = __rrshift__ = _no_arithmetic
+
+    def bounded(self, symbol: str, other) -> RangeConstraint:
+        """The constraint; == is <= as well, for the penalty falls where the number grows, so that the bound is met with equality."""
+        raise NotImplementedError
 
     def __le__(self, other) -> RangeConstraint:
-        return self._compare("<=", other)
+        return self.bounded("<=", other)
 
     def __eq__(self, other) -> RangeConstraint:
-        # the same: the penalty falls where the trace grows, so that the bound is met with equality
-        return self._compare("==", other)
+        return self.bounded("==", other)
 
-    def _compare(self, symbol: str, other) -> RangeConstraint:
+    def _refuse(self, symbol: str, other):
+        raise ModelError(
+            f"{self.text} {symbol} {quote_value(other)}: {self.refused[symbol]}",
+            write_instead=f"write {self.text} <= 1",
+        )
+
+    def __ge__(self, other):
+        self._refuse(">=", other)
+
+    def __gt__(self, other):
+        self._refuse(">", other)
+
+    def __lt__(self, other):
+        self._refuse("<", other)
+
+    def __ne__(self, other):
+        self._refuse("!=", other)
+
+
+class Trace(UpperBounded):
+    """tr S in a comparison."""
+
+    what = "a trace stands"
+    refused: ClassVar[dict[str, str]] = {
+        ">=": "a trace is bounded from above",
+        "<": "a strict inequality has no closed feasible set",
+        "!=": "this is not a convex constraint",
+    }
+    __lshift__ = __rshift__ = __rlshift__ = __rrshift__ = UpperBounded._no_arithmetic
+    __gt__ = UpperBounded.__ge__
+
+    def __init__(self, unknown: Any):
+        super().__init__(unknown, f"{unknown.text}.trace()")
+
+    def bounded(self, symbol: str, other) -> RangeConstraint:
         typed, value = f"{self.text} {symbol} {quote_value(other)}", number_of(other)
         if self.unknown.kind == "precision":
             raise ModelError(
@@ -233,31 +229,10 @@ class Trace:
         latex = rf"\operatorname{{tr}} {self.unknown.latex} {relation} {number_latex(value)}"
         return RangeConstraint(self.unknown, "trace", value, typed, latex)
 
-    def __ge__(self, other):
-        raise ModelError(
-            f"{self.text} >= {quote_value(other)}: a trace is bounded from above",
-            write_instead=f"write {self.text} <= 1",
-        )
 
-    def __gt__(self, other):
-        self.__ge__(other)
-
-    def __lt__(self, other):
-        raise ModelError(
-            f"{self.text} < {quote_value(other)}: a strict inequality has no closed feasible set",
-            write_instead=f"write {self.text} <= 1",
-        )
-
-    def __ne__(self, other):
-        raise ModelError(
-            f"{self.text} != {quote_value(other)}: this is not a convex constraint",
-            write_instead=f"write {self.text} <= 1",
-        )
-
-
-def ranges_of(constraints) -> dict[BoundedUnknown, Range]:
+def ranges_of(constraints) -> dict[Any, Range]:
     """Return what the constraints together say of everything learned; ModelError where they contradict each other."""
-    found: dict[BoundedUnknown, Range] = {}
+    found: dict[Any, Range] = {}
     for constraint in constraints:
         unknown = constraint.unknown
         found[unknown] = constraint.tighten(found.get(unknown, unknown.unconstrained))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -31,36 +31,16 @@ from mtldsl.language.scalars import (
 )
 from mtldsl.utils.validation import as_whole, quoted
 
-__all__ = [
-    "Affine",
-    "AffineTerm",
-    "NamedExpression",
-    "Unknown",
-    "column_names",
-    "position_of",
-    "row_names",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What the rows and columns of an expression are called: after the features and tasks of its weights, wherever each is one of them.
 
 
-class NamedExpression(Protocol):
-    """Members of an expression that its names are read from."""
-
-    text: str
-
-    @property
-    def parts(self) -> tuple[Any, ...]: ...
-
-
-def row_names(expression: NamedExpression) -> tuple[str, ...]:
+def row_names(expression: Affine) -> tuple[str, ...]:
     """The feature of every row; () where rows are mixtures of several, or where the summands' rows are of different ones."""
     return _agreed([_picked(part.left, part.weights.tasks.feature_names) for part in expression.parts])
 
 
-def column_names(expression: NamedExpression) -> tuple[str, ...]:
+def column_names(expression: Affine) -> tuple[str, ...]:
     """The task of every column; () where columns are mixtures of several, or where the summands' columns are of different ones."""
     of_parts = []
     for part in expression.parts:
@@ -69,7 +49,7 @@ def column_names(expression: NamedExpression) -> tuple[str, ...]:
     return _agreed(of_parts)
 
 
-def position_of(name: str, expression: NamedExpression, axis: int, typed: str, told: bool = True) -> int:
+def position_of(name: str, expression: Affine, axis: int, typed: str, told: bool = True) -> int:
     """The row (axis 0) or the column (axis 1) of that name; ModelError where there is none.
 
     told : whether the error says how a name of the other axis is written
@@ -120,25 +100,11 @@ def _agreed(of_parts: list[tuple[str, ...]]) -> tuple[str, ...]:
 # Affine expressions of weight matrices: sums, multiples, products with matrices, slices, row and column sums.
 
 
-class Unknown(Protocol):
-    """Members of a matrix of unknowns that an expression reads: `Weights`, and those of label graphs."""
-
-    tasks: Any
-    name: str
-    shape: tuple[int, int]
-    intercept: bool
-
-    @property
-    def column_names(self) -> tuple[str, ...]: ...
-
-    def of_tasks(self, tasks: Any) -> Unknown: ...
-
-
 @dataclass(frozen=True, eq=False)
 class AffineTerm:
     """coefficient * left @ weights @ right; None stands for the identity."""
 
-    weights: Unknown
+    weights: Any  # a Weights
     coefficient: Scalar
     left: Any = None
     right: Any = None

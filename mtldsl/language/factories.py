@@ -36,23 +36,6 @@ from mtldsl.language.weights import Weights
 from mtldsl.language.word_examples import example_of
 from mtldsl.utils.validation import as_flag, complete, quoted
 
-__all__ = [
-    "constraint",
-    "families_of",
-    "label_loss",
-    "loss",
-    "loss_latex",
-    "mkl",
-    "of_precision",
-    "parameter",
-    "regularizer",
-    "structure",
-    "sum_of_families",
-    "with_signature",
-    "worst_task",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # How a word looks from outside: its documentation, and a signature that an editor can show.
 

@@ -21,20 +21,6 @@ from mtldsl.language.weights import Weights
 from mtldsl.utils.memory import require_memory
 from mtldsl.utils.validation import as_list, as_whole, quoted
 
-__all__ = [
-    "EdgeWeights",
-    "NodeWeights",
-    "checked_edges",
-    "cliques_of",
-    "costs_in_order",
-    "costs_text",
-    "edges_text",
-    "grouped_by_edges",
-    "label_loss",
-    "score_tasks",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What a user may give as the edges of a graph of labels, as sorted positions.
 

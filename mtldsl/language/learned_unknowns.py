@@ -12,23 +12,10 @@ from mtldsl.atoms.learned_structures.task_kernels import KernelWeightBall
 from mtldsl.data.tasks import Tasks
 from mtldsl.display.math import matrix_latex
 from mtldsl.errors import ModelError, Spelled
-from mtldsl.language.constraints import RangeConstraint, Trace, number_of, quote_value
+from mtldsl.language.constraints import RangeConstraint, Trace, UpperBounded, number_of, quote_value
 from mtldsl.language.scalars import INFINITY, constructor_text, number_latex
 from mtldsl.language.task_similarity import TaskSimilarity
 from mtldsl.utils.validation import as_whole
-
-__all__ = [
-    "BallConstraint",
-    "FeatureCovariance",
-    "FeaturePrecision",
-    "KernelWeights",
-    "LearnedUnknown",
-    "TaskCovariance",
-    "TaskPrecision",
-    "WeightsNorm",
-    "p_norm",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # A matrix that is learned beside the weights, as it stands in words and constraints.
@@ -373,26 +360,17 @@ class KernelWeights(LearnedUnknown):
         )
 
 
-class WeightsNorm:
+class WeightsNorm(UpperBounded):
     """||theta||_p in a comparison."""
 
-    __array_ufunc__ = None
-    __hash__ = object.__hash__
+    what = "a norm of kernel weights stands"
+    refused = dict.fromkeys((">=", ">", "<", "!="), "the weights are bounded from above")
 
     def __init__(self, unknown: KernelWeights, p: float, text: str):
-        self.unknown, self.p, self.text = unknown, p, text
+        super().__init__(unknown, text)
+        self.p = p
 
-    def __repr__(self):
-        return self.text
-
-    def __le__(self, other) -> BallConstraint:
-        return self._bounded("<=", other)
-
-    def __eq__(self, other) -> BallConstraint:
-        # the same: the penalty falls where weights grow, so that the bound is met with equality
-        return self._bounded("==", other)
-
-    def _bounded(self, symbol: str, other) -> BallConstraint:
+    def bounded(self, symbol: str, other) -> BallConstraint:
         typed, radius = f"{self.text} {symbol} {quote_value(other)}", number_of(other)
         if radius is None or not 0 < radius < np.inf:
             raise ModelError("the bound must be a plain, finite number > 0, such as 1", term=typed)
@@ -400,33 +378,6 @@ class WeightsNorm:
         relation = r"\leq" if symbol == "<=" else "="
         latex = rf"\|{self.unknown.latex}\|_{{{p}}} {relation} {number_latex(radius)}"
         return BallConstraint(self.unknown, "norm", radius, typed, latex, self.p)
-
-    def _refuse(self, symbol: str, other):
-        raise ModelError(
-            f"{self.text} {symbol} {quote_value(other)}: the weights are bounded from above",
-            write_instead=f"write {self.text} <= 1",
-        )
-
-    def __ge__(self, other):
-        self._refuse(">=", other)
-
-    def __gt__(self, other):
-        self._refuse(">", other)
-
-    def __lt__(self, other):
-        self._refuse("<", other)
-
-    def __ne__(self, other):
-        self._refuse("!=", other)
-
-    def _no_arithmetic(self, *_):
-        raise ModelError(
-            "a norm of kernel weights stands in a comparison by itself",
-            term=self.text,
-            write_instead=f"write {self.text} <= 1",
-        )
-
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __neg__ = _no_arithmetic
 
 
 def p_norm(theta, p: float = 2.0) -> WeightsNorm:

@@ -13,11 +13,6 @@ from mtldsl.language.expressions import Affine
 from mtldsl.language.scalars import ONE, NoArray, Number, Operation, Parameter, Scalar, as_scalar, bracket
 from mtldsl.utils.validation import quoted
 
-__all__ = [
-    "Objective",
-    "Term",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Term:

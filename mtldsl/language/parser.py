@@ -18,6 +18,7 @@ from mtldsl.atoms.losses.label_graph_losses import LabelGraphLoss
 from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.display.math import matrix_latex
 from mtldsl.errors import MTLError
+from mtldsl.language.arguments import unknown_of
 from mtldsl.language.constraints import Constraint, RangeConstraint
 from mtldsl.language.expressions import Affine
 from mtldsl.language.learned_unknowns import KernelWeights, LearnedUnknown
@@ -34,20 +35,7 @@ from mtldsl.language.vocabulary import (
     WORDS,
     declaration_line,
     typed_usage,
-    unknown_of,
 )
-
-__all__ = [
-    "METHODS_OF_VALUES",
-    "OPERAND_ERRORS",
-    "CallSyntax",
-    "SyntaxWalk",
-    "declaration_of",
-    "parse_constraint",
-    "parse_objective",
-    "shorten_text",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # What is called in a text: words of the language, and the few methods of its values.

@@ -28,33 +28,6 @@ from mtldsl.utils.validation import (
     shape_of,
 )
 
-__all__ = [
-    "INFINITY",
-    "ONE",
-    "Mixable",
-    "NoArray",
-    "Number",
-    "Operation",
-    "Parameter",
-    "Scalar",
-    "add_offsets",
-    "as_factor",
-    "as_matrix",
-    "as_scalar",
-    "block",
-    "chain",
-    "constant_latex",
-    "constant_text",
-    "constructor_text",
-    "declaration_hint",
-    "index_latex",
-    "index_text",
-    "is_foreign",
-    "number_latex",
-    "selector",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Numbers, arrays and names as they stand in LaTeX.
 

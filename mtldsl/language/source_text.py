@@ -14,22 +14,12 @@ from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.data.tasks import Tasks
 from mtldsl.display.sections import visible
 from mtldsl.errors import ModelError, MTLError, Place
-from mtldsl.language.constraints import Constraint, RangeConstraint, Trace
+from mtldsl.language.constraints import Constraint, RangeConstraint, Trace, UpperBounded
 from mtldsl.language.expressions import Affine
 from mtldsl.language.learned_unknowns import KernelWeights, LearnedUnknown, WeightsNorm
 from mtldsl.language.objective import Objective
 from mtldsl.language.scalars import Scalar
 from mtldsl.language.similarity_helpers import TaskSimilarity
-
-__all__ = [
-    "SETTINGS",
-    "Source",
-    "Syntax",
-    "is_compared",
-    "kind_of",
-    "place_of",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # What a value of the language is, in words, for messages.
@@ -67,7 +57,7 @@ def kind_of(value) -> str:
 
 def is_compared(value) -> bool:
     """Tell whether this stands in comparisons alone: `D.trace()` of a matrix that is learned, `p_norm(theta, 2)` of kernel weights."""
-    return isinstance(value, Trace | WeightsNorm)
+    return isinstance(value, UpperBounded)
 
 
 def place_of(value) -> str:

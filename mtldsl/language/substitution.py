@@ -15,22 +15,12 @@ from mtldsl.data.input_checks import elsewhere
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import ModelError
 from mtldsl.language.arguments import fit_loss_to_tasks
-from mtldsl.language.constraints import AffineArgument, Constraint, RangeConstraint
-from mtldsl.language.expressions import Affine, Unknown
+from mtldsl.language.constraints import Constraint, RangeConstraint
+from mtldsl.language.expressions import Affine
 from mtldsl.language.label_graph import score_tasks
 from mtldsl.language.learned_unknowns import LearnedUnknown
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.weights import Weights
-
-__all__ = [
-    "TaskPartition",
-    "columns_of",
-    "intercepts_of",
-    "replace_tasks",
-    "shares_of",
-    "why_not_intercepts",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # Which tasks each loss is of, where every loss takes some columns of the weights: a loss for each kind of tasks.
@@ -203,7 +193,7 @@ def replace_tasks(
             f"this model uses {len(old)} different Tasks, so it is not clear which to replace",
             term=objective.text,
         )
-    exchanged: dict[Unknown, Unknown] = {}
+    exchanged: dict[Weights, Weights] = {}
     relearned: dict[LearnedUnknown, LearnedUnknown] = {}
 
     def relearn(unknown):
@@ -211,7 +201,7 @@ def replace_tasks(
             return unknown
         return relearned.setdefault(unknown, unknown.of_tasks(tasks))
 
-    def renew(argument: AffineArgument) -> Affine:
+    def renew(argument: Affine) -> Affine:
         parts = []
         for part in argument.parts:
             weights = part.weights
@@ -276,7 +266,7 @@ def replace_tasks(
     ]
 
 
-def _shape_of_some(argument: AffineArgument, tasks: Tasks) -> tuple[int, int]:
+def _shape_of_some(argument: Affine, tasks: Tasks) -> tuple[int, int]:
     """The shape that an expression of all tasks has over some of them. ModelError where it mixes tasks, or adds a number for each."""
     if argument.offset is not None or any(part.right is not None for part in argument.parts):
         raise ModelError(

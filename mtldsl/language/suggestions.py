@@ -6,13 +6,6 @@ import difflib
 import re
 from collections.abc import Iterable
 
-__all__ = [
-    "SYNONYMS",
-    "advice",
-    "meant",
-    "nearest",
-]
-
 #: what is written here -> what the field, or another library, calls it; capitals, _ and an ending such as _norm do not count
 SYNONYMS = {
     # regularizers

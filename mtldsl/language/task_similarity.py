@@ -16,17 +16,6 @@ from mtldsl.errors import ModelError, Spelled
 from mtldsl.language.scalars import constant_text, index_text
 from mtldsl.utils.validation import as_list, as_positions, quoted
 
-__all__ = [
-    "Factors",
-    "TaskSimilarity",
-    "from_kernel",
-    "from_similarity",
-    "indicators_of_tree",
-    "laplacian",
-    "make_similarity",
-    "require_tasks",
-]
-
 Factors = list[tuple[str, sparse.csr_array]]  # name of a weight, B (T, r) with R = B B^T
 
 

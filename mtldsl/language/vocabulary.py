@@ -25,7 +25,6 @@ from mtldsl.atoms.regularizers.latent_groups import LatentGroupNorm
 from mtldsl.atoms.regularizers.spectral_norms import MaxNorm, SquaredClusterNorm
 from mtldsl.errors import ModelError
 from mtldsl.language import label_graph, learned_unknowns, similarity_helpers, task_similarity
-from mtldsl.language.arguments import unknown_of
 from mtldsl.language.factories import (
     constraint,
     label_loss,
@@ -38,26 +37,6 @@ from mtldsl.language.factories import (
 )
 from mtldsl.language.learned_unknowns import LearnedUnknown
 from mtldsl.language.suggestions import nearest
-
-__all__ = [
-    "CALLABLE",
-    "GROUP",
-    "METRICS",
-    "SIMILARITIES",
-    "UNKNOWNS",
-    "WORDS",
-    "EdgeWeights",
-    "Metric",
-    "NodeWeights",
-    "TaskSimilarity",
-    "declaration_line",
-    "installed_plugins",
-    "p_norm",
-    "typed_usage",
-    "unknown_of",
-    "use_plugins",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # Plugins: modules that register words and solvers of their own when they are imported.

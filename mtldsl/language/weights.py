@@ -11,10 +11,6 @@ from mtldsl.language.expressions import Affine, AffineTerm
 from mtldsl.language.scalars import ONE, block
 from mtldsl.utils.validation import complete, quoted
 
-__all__ = [
-    "Weights",
-]
-
 
 class Weights(Affine):
     """The unknown weights W (d, m): column i is task i's weight vector; task i's predictions are X_i w_i (+ intercept_i).

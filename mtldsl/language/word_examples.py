@@ -6,10 +6,6 @@ from dataclasses import MISSING
 
 from mtldsl.atoms.matrix_function import Loss, Set
 
-__all__ = [
-    "example_of",
-]
-
 _START = (
     ">>> import numpy as np",
     ">>> import mtldsl as mtl",

@@ -17,7 +17,7 @@ from mtldsl.atoms.matrix_function import Loss, MatrixFunction, SeparableLoss
 from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
 from mtldsl.atoms.sets import ColumnsOnSimplex
 from mtldsl.errors import ModelError
-from mtldsl.language.constraints import AffineArgument, Constraint, RangeConstraint, ranges_of
+from mtldsl.language.constraints import Constraint, RangeConstraint, ranges_of
 from mtldsl.language.learned_unknowns import LearnedUnknown
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalars import Parameter
@@ -372,7 +372,7 @@ def _loss_term(term: Term) -> LossTerm:
     return term_type(atom, tasks)(atom, coefficients, tasks, linear_map(term.argument), intercepts, term.text)
 
 
-def linear_map(expression: AffineArgument) -> LinearMap:
+def linear_map(expression: Any) -> LinearMap:
     """The map of an affine expression; plain multiples of one block are added up first."""
     multiples: dict[str, float] = {}
     entries = []

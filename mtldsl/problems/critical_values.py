@@ -16,20 +16,6 @@ from mtldsl.normal_form.best_constants import best_constants, lowest_constants
 from mtldsl.normal_form.form import FunctionTerm, LossTerm, NormalForm
 from mtldsl.normal_form.terms.structured_term import StructuredTerm
 
-__all__ = [
-    "AllowedSigns",
-    "CriticalBounds",
-    "SubgradientBoxes",
-    "SubgradientsAtZero",
-    "critical_multiple",
-    "flips",
-    "pull_of",
-    "scale_of",
-    "slopes_at_zero",
-    "two_lines",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Slopes that lie in a box, task by task, with sums that are given: those of hinge, absolute and quantile losses at their kinks.
 
@@ -39,7 +25,6 @@ class CriticalValueSettings:
     """Limits of the search for a critical value.
 
     rounding_share       : part of a sum below which its parts are rounding
-    selection_bins       : bins of a round of a selection
     probe_ratio          : distance from zero at which structured hinges are looked at, in units of their scores
     probe_rounding_share : what is lost to rounding there
     kinked_share         : part below the bound of the proximal step that is the direction: most of what pulls, since slopes at a kink lie far apart
@@ -49,7 +34,6 @@ class CriticalValueSettings:
     """
 
     rounding_share: float = 1e-12
-    selection_bins: int = 512
     probe_ratio: float = 1e-8
     probe_rounding_share: float = 1e-6
     kinked_share: float = 0.8
@@ -83,41 +67,46 @@ class SubgradientBoxes:
         self.low, self.width = self._together(low), self._together(width)
         self.starts = np.sum([loss.tasks.offsets for loss in losses], axis=0).astype(np.int64)
         if sums is not None:
-            from mtldsl.problems.knapsack_kernels import totals  # numba is imported where it is used
-
-            self.found = np.empty((self.starts.size - 1, 3))
-            totals(self.low, self.width, self.starts, self.found)
-            lowest, total, count = self.found.T
-            self.room = np.clip(sums - lowest, 0.0, total)
+            self.total = self._by_task(self.width)
+            self.room = np.clip(sums - self._by_task(self.low), 0.0, self.total)
             # a sum that leaves no choice: all kinks at one end, or one kink in the task
-            room = np.minimum(self.room, total - self.room)
-            is_point = (count <= 1) | (room <= SETTINGS.rounding_share * total)
+            room = np.minimum(self.room, self.total - self.room)
+            count = self._by_task(self.width > 0.0)
+            is_point = (count <= 1) | (room <= SETTINGS.rounding_share * self.total)
             if is_point.all():
                 self.typed = ""
 
     def middle(self) -> list[np.ndarray]:
         if self.sums is None:
             return self._apart(self.low + 0.5 * self.width)
-        share = self.room / np.maximum(self.found[:, 1], 1e-300)
-        return self._apart(self.low + np.repeat(share, np.diff(self.starts)) * self.width)
+        return self._apart(
+            self.low + self._of_samples(self.room / np.maximum(self.total, 1e-300)) * self.width
+        )
 
     def highest(self, scores: list[np.ndarray]) -> tuple[list[np.ndarray], float]:
-        """The highest sum gives the room there is to the kinks with the highest scores (a fractional knapsack). The point returned rounds that
-        step off, over as many units of the scores as they spread: a corner of the box says little of the other samples."""
+        """The highest sum gives the room there is to the kinks with the highest scores: a fractional knapsack."""
         z = self._together(scores)
         if self.sums is None:
             u = self.low + np.where(z > 0, self.width, 0.0)
             return self._apart(u), float(u @ z)
-        from mtldsl.problems.knapsack_kernels import upwards
+        order = np.lexsort((-z, self._of_samples(np.arange(self.room.size))))
+        width = self.width[order]
+        above = np.cumsum(width) - width
+        above -= self._of_samples(above[self.starts[:-1]])
+        taken = np.clip(self._of_samples(self.room) - above, 0.0, width)
+        most = float(self.low @ z + taken @ z[order])
+        u = self.low.copy()
+        u[order] += taken
+        return self._apart(u), most
 
-        u, most = np.empty_like(self.low), np.zeros(1)
-        bins = np.empty(SETTINGS.selection_bins)
-        upwards(z, self.low, self.width, self.starts, self.room, self.found, bins, u, most)
-        return self._apart(u), float(most[0])
+    def _by_task(self, values: np.ndarray) -> np.ndarray:
+        return np.add.reduceat(values, self.starts[:-1], dtype=float)
+
+    def _of_samples(self, values: np.ndarray) -> np.ndarray:
+        return np.repeat(values, np.diff(self.starts))
 
     def _together(self, parts: Sequence[np.ndarray]) -> np.ndarray:
-        flat = np.ascontiguousarray(parts[0]) if self.order is None else np.concatenate(parts)[self.order]
-        return flat if flat.flags.writeable else flat.copy()  # the loops are compiled for what may be written
+        return np.asarray(parts[0]) if self.order is None else np.concatenate(parts)[self.order]
 
     def _apart(self, flat: np.ndarray) -> list[np.ndarray]:
         if self.order is None:
@@ -418,7 +407,7 @@ def critical_multiple(
     low = max(low, -sum(rise for _, rise in looks) / length)
     points = [u for u, _ in looks]
     if high - low > SETTINGS.agreement_tol * high and all(u is not None for u in points):
-        _, high = _lowest_between(pull, -_adjoint(sets, points, block, zeros), high, norm, signs)
+        high = _lowest_between(pull, -_adjoint(sets, points, block, zeros), high, norm, signs)
     return CriticalBounds(min(low, high), high, kinked)
 
 
@@ -470,27 +459,14 @@ def _adjoint(sets, points, block: str, zeros) -> np.ndarray:
     return into[block]
 
 
-def _lowest_between(
-    pull, other, high: float, norm: FunctionTerm, signs: AllowedSigns
-) -> tuple[np.ndarray, float]:
-    """The point of a segment where the dual norm is least, nearly: it is convex there (golden section)."""
-    golden, ends = 0.5 * (np.sqrt(5.0) - 1.0), [0.0, 1.0]
-    best = (high, pull)
+def _lowest_between(pull, other, high: float, norm: FunctionTerm, signs: AllowedSigns) -> float:
+    """The least dual norm on a segment, where it is convex, nearly; at most `high`."""
+    from scipy.optimize import minimize_scalar
 
-    def look(share):
-        nonlocal best
-        at = pull + share * (other - pull)
-        value = norm.dual_gauge(signs.allowed(at))
-        if value < best[0]:
-            best = value, at
-        return value
-
-    inner = [1.0 - golden, golden]
-    values = [look(share) for share in inner]
-    for _ in range(SETTINGS.segment_steps - 2):
-        k = int(values[1] < values[0])
-        ends[1 - k] = inner[1 - k]
-        kept, value = inner[k], values[k]
-        new = ends[0] + ends[1] - kept
-        inner, values = ([kept, new], [value, look(new)]) if new > kept else ([new, kept], [look(new), value])
-    return best[1], best[0]
+    found: Any = minimize_scalar(
+        lambda share: norm.dual_gauge(signs.allowed(pull + share * (other - pull))),
+        bounds=(0.0, 1.0),
+        method="bounded",
+        options={"maxiter": SETTINGS.segment_steps},
+    )
+    return min(high, float(found.fun))

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
 from mtldsl.certificates.certificate import certify, objective_scale
-from mtldsl.data.tasks import Tasks
 from mtldsl.errors import CrossCheckError, ModelError, MTLError, SolverError
-from mtldsl.language.scalars import Parameter
 from mtldsl.normal_form.form import Blocks, NormalForm
 from mtldsl.problems.cross_check_blocks import (
     check_blocks,
@@ -28,17 +26,6 @@ from mtldsl.utils import interrupts
 from mtldsl.utils.parallel import on_one_blas_thread
 from mtldsl.utils.progress import default_cross_check
 from mtldsl.utils.validation import as_flag
-
-__all__ = [
-    "TOLERANCE",
-    "BlockCheck",
-    "Checkable",
-    "CrossCheck",
-    "attach",
-    "compare_sides",
-    "cross_check",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # The cross-check that a solve makes by itself: `solve(cross_check=...)`, and what `mtl.defaults` says where that is not given.
@@ -132,24 +119,8 @@ def _compared(problem, solution: Solution, how: bool | str, left: float | None):
         return "it was interrupted"
 
 
-class Checkable(Protocol):
-    """Model that can be compared: it states what it is, is solved, and is stated on fewer rows."""
-
-    @property
-    def parameters(self) -> list[Parameter]: ...
-
-    @property
-    def data(self) -> Tasks: ...
-
-    def form(self) -> NormalForm: ...
-
-    def solve(self, solver: str = "auto", **options) -> Solution: ...
-
-    def with_tasks(self, tasks: Tasks) -> Checkable: ...
-
-
 def cross_check(
-    problem: Checkable,
+    problem: Any,
     solution: Solution | None = None,
     *,
     tol: float | None = None,
@@ -224,7 +195,7 @@ def cross_check(
 
 
 def compare_sides(
-    problem: Checkable,
+    problem: Any,
     solution: Solution | None,
     tol: float | None = None,
     solver: str | None = None,
@@ -264,7 +235,7 @@ def _checked(problem, solution, tol, solver, max_size, random_state) -> CrossChe
     return _compare(form, solution, solver, tol, scope)
 
 
-def _check_drawn_rows(problem: Checkable, solution: Solution | None, max_size: int | None, random_state: int):
+def _check_drawn_rows(problem: Any, solution: Solution | None, max_size: int | None, random_state: int):
     """(the form of some rows, drawn where they are and brought here; the solution of these in parts, as the whole is solved; scope)."""
     tasks = problem.data
     entries = max_size or SETTINGS.max_entries
@@ -289,7 +260,7 @@ def _is_real(value) -> bool:
     return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
 
 
-def _solved(problem: Checkable, **options) -> Solution:
+def _solved(problem: Any, **options) -> Solution:
     """KeyboardInterrupt where it was interrupted: a comparison has no best point so far."""
     left = interrupts.remaining_seconds()
     limit = max(left, 1e-3) if np.isfinite(left) else None
@@ -299,7 +270,7 @@ def _solved(problem: Checkable, **options) -> Solution:
     return solution
 
 
-def _check_belongs(problem: Checkable, form: NormalForm, solution: Solution) -> None:
+def _check_belongs(problem: Any, form: NormalForm, solution: Solution) -> None:
     now = {parameter.name: parameter.value for parameter in problem.parameters}
     if solution.parameters != now:
         raise ModelError(
@@ -327,7 +298,7 @@ def _require_few_labellings(form: NormalForm) -> None:
 
 
 def _within_reach(
-    problem: Checkable, form: NormalForm, solution: Solution | None, max_size: int | None, random_state: int
+    problem: Any, form: NormalForm, solution: Solution | None, max_size: int | None, random_state: int
 ):
     """(the model on a subsample of its rows, None where it is checked as it is; scope; some of its tasks, None: all of them)."""
     from mtldsl.reference.workload import workload

@@ -30,23 +30,6 @@ if TYPE_CHECKING:
     from mtldsl.reference.model import CvxpyModel
     from mtldsl.reference.solve import ReferencePoint
 
-__all__ = [
-    "check_blocks",
-    "convex_form",
-    "convex_restriction",
-    "dense",
-    "image",
-    "learned_excess",
-    "learning_terms",
-    "matrices_of_solution",
-    "size_of",
-    "solved_by_reference",
-    "some_tasks",
-    "tolerance",
-    "value_and_violation",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The convex form that touches a model at a solution, and which of its tasks are compared where it is too large.
 

@@ -11,16 +11,6 @@ from mtldsl.certificates.certificate import relative_gap
 from mtldsl.certificates.stationarity import NO_GLOBAL
 from mtldsl.display.displayable import Comparison
 
-__all__ = [
-    "SETTINGS",
-    "TOLERANCE",
-    "BlockCheck",
-    "BlockRow",
-    "CrossCheck",
-    "MajorizationRow",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What a cross-check found: the facts of both sides, and the verdict that follows from them.
 

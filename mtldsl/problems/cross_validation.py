@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -13,37 +13,19 @@ from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.data.splits import fold_numbers, refuse_overlap
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError, MTLError
-from mtldsl.language.scalars import Parameter
 from mtldsl.normal_form.statement import Statement
 from mtldsl.problems.cross_validation_result import CrossValidation, Trial
 from mtldsl.problems.folds import ONE_CLASS, Fold, data_of, make_part, needs_two_classes, warn_of
-from mtldsl.problems.parallel_fits import PartsProgress, in_parallel, jobs_of
+from mtldsl.problems.parallel_fits import in_parallel, in_parts, jobs_of
 from mtldsl.problems.path import ParameterValues, grid_of
 from mtldsl.solution.measures import OF_KINDS, Measure
 from mtldsl.solution.score import as_measure
 from mtldsl.solution.solution import Solution
 from mtldsl.solution.thresholds import best_threshold
-from mtldsl.utils.progress import progress_bar
-from mtldsl.utils.validation import as_flag, as_list, as_positions, as_whole, one_of, quoted
-
-__all__ = [
-    "Learnable",
-    "cross_validate",
-    "model_on_tasks",
-    "thresholds_of_folds",
-]
+from mtldsl.utils.progress import defaults, progress_bar
+from mtldsl.utils.validation import as_flag, as_list, as_positions, as_whole, complete, one_of, quoted
 
 _TYPED = "cross_validate"
-
-
-class Learnable(Protocol):
-    """Model that is learned on parts of its data; it is a `Statement`."""
-
-    def with_tasks(self, tasks: Tasks, *, some: bool = False) -> Any: ...
-
-    def path(self, parameter: Parameter, values, **options) -> Any: ...
-
-    def solve(self, **options) -> Any: ...
 
 
 #: What scikit-learn calls it.
@@ -59,19 +41,113 @@ _MEANT = {
 }
 
 
+@complete("write problem.cross_validate(lam, [1.0, 0.1], folds=5), with a Parameter of this problem")
 def cross_validate(
-    problem: Any, lam, values, folds, metric, *, n_jobs, refit, random_state, one_class, stratify, groups, progress, solve_options: dict, made: PartsProgress
-) -> CrossValidation:  # fmt: skip
-    """See `Problem.cross_validate`. made : gets every fold as it is complete."""
-    one_of(one_class, ONE_CLASS, f"{_TYPED}(lam, one_class", ModelError)
-    if refit != "one_se" and isinstance(refit, str):
+    problem: Any,
+    lam,
+    values=None,
+    folds=5,
+    metric: str | Metric | None = None,
+    *,
+    n_jobs: int | None = None,
+    refit: bool | str = True,
+    random_state=0,
+    one_class: str = "skip",
+    stratify: bool = True,
+    groups=None,
+    progress: bool = False,
+    **solve_options,
+) -> CrossValidation:
+    """Return which value of a parameter predicts best: each is learned on all folds but one and scored on that one.
+
+    lam       : a Parameter of the model; several, with their values: {lam: [...], mu: [...]}
+    values    : those to try, in the order of a warm-started path on every fold; a number: so many. None: 20 from `lambda_max` down to a
+                thousandth of it for `loss + lam * norm`, up to a thousand times it for `norm + C * loss`
+    folds     : how many (as in `Tasks.folds`, with stratify, groups and random_state), or pairs (rows to train on, rows to test on),
+                the rows of the shared X, or the labelled rows of separate inputs, task after task
+    metric    : the name of a measure, as in `Solution.score`, or a metric such as `FScore(beta=2)`; None: "accuracy" for labels, else "r2"
+    n_jobs    : folds at a time, in processes of joblib's (-1: one a core), or in what `joblib.parallel_config` says, such as Dask's
+                workers; None: one after another, or as many as it says. The result does not depend on it
+    refit     : solve on all data at the best value (True), at the one of the one-standard-error rule ("one_se"), or not (False)
+    one_class : what becomes of a task whose labels in a training fold are of one class, where the loss needs two, or that has none:
+                "skip", the others are learned, and it is NaN there; "constant", it is predicted to be of that class; both with a
+                OneClassWarning; "error", DataError
+    progress  : a bar on standard error, or a line a fold where standard error is not a terminal; the logger "mtldsl" has these lines at
+                level DEBUG in any case
+    solve_options : of every `solve`, such as tol and max_seconds
+
+    Ctrl-C raises `Interrupted`: its `completed` is the result of the folds that were complete, without a refit.
+    Parameters are put back; `result.solution.parameters` tells what the refit has. A lam that multiplies a norm beside losses that are
+    sums over samples weighs less on all data than on a fold of them; with `mean=True` it weighs the same.
+
+    ModelError for what is not a parameter or a metric, where values are not given and `lambda_max` is not known, and where a task has
+    to be left out of a model that says something of each; DataError as in `Tasks.folds`.
+
+    >>> import numpy as np, mtldsl as mtl
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 20))
+    >>> tasks = mtl.Tasks.shared(X, X[:, :2] @ rng.normal(size=(2, 3)) + rng.normal(size=(60, 3)))
+    >>> W, lam = mtl.Weights(tasks), mtl.Parameter(1.0, name="lam")
+    >>> problem = mtl.minimize(mtl.squared_loss(W, tasks) + lam * mtl.l21_norm(W))
+    >>> problem.cross_validate(lam, [30.0, 10.0, 1.0], folds=3, metric="mse")
+    mse (lower is better), mean of 3 folds and its standard error, 3 tasks
+           lam       mean        se
+            30     1.5082    0.0990
+            10     1.1702    0.0814  best, one standard error
+             1     1.6538    0.0269
+    """
+    with in_parts(_TYPED, "fold", "folds") as made, defaults(cross_check="never"):
+        one_of(one_class, ONE_CLASS, f"{_TYPED}(lam, one_class", ModelError)
+        refit = _checked_refit(refit)
+        jobs_of(n_jobs)
+        progress = as_flag(progress, f"{_TYPED}(lam, progress", ModelError)
+        _refuse_other_options(solve_options)
+        tasks = data_of(problem, _TYPED)
+        by = as_measure(_default(problem) if metric is None else metric, f"{_TYPED}(lam, metric")
+        grid = grid_of(problem, lam, values, _TYPED)
+        if refit == "one_se" and len(grid.parameters) > 1:
+            raise ModelError(
+                "the one-standard-error rule is of one parameter", term=f"{_TYPED}({{...}}, refit='one_se')", write_instead="write refit=True"
+            )  # fmt: skip
+        two = needs_two_classes(problem)
+        parts = tasks.cv_folds(folds, stratify, groups, random_state, two, one_class, _TYPED)
+        if parts is None:
+            parts = [
+                make_part(tasks, train, test, two, one_class, f"{_TYPED}: training fold {k}")
+                for k, (train, test) in enumerate(_divided(tasks, folds, stratify, groups, random_state))
+            ]
+        names = ", ".join(parameter.name for parameter in grid.parameters)
+        notes = warn_of(parts, one_class, f"{_TYPED}({names})")
+        model = problem.with_tasks(tasks)  # without what the problem remembers
+        made.expect(
+            len(parts),
+            lambda trials: CrossValidation.of(grid, by, parts[: len(trials)], trials, notes, str(problem)),
+        )
+        with progress_bar(f"choosing {names}, fold", len(parts), progress) as tell:
+            trials = in_parallel(
+                _run, (model, grid, by, solve_options), tasks, [(part,) for part in parts], n_jobs, made,
+                tell=lambda found: tell(_summarize_fold(found, grid, by)),
+            )  # fmt: skip
+        found = made.complete(trials)
+        if refit:
+            point = found.one_se if refit == "one_se" else None
+            found.solution = _solved_at(problem, grid, found.best if point is None else point, solve_options)
+            if found.solution.interrupted:
+                raise KeyboardInterrupt
+        return found
+
+
+def _checked_refit(refit) -> bool | str:
+    if refit == "one_se":
+        return refit
+    if isinstance(refit, str):
         raise ModelError(
             f"{_TYPED}(lam, refit={quoted(refit)})", write_instead="write refit=True, refit=False or refit='one_se'", argument="refit"
         )  # fmt: skip
-    if refit != "one_se":
-        refit = as_flag(refit, f"{_TYPED}(lam, refit", ModelError)
-    jobs_of(n_jobs)
-    progress = as_flag(progress, f"{_TYPED}(lam, progress", ModelError)
+    return as_flag(refit, f"{_TYPED}(lam, refit", ModelError)
+
+
+def _refuse_other_options(solve_options: dict) -> None:
     meant = next((key for key in solve_options if key in _MEANT), None)
     if meant is not None:
         raise ModelError(
@@ -81,40 +157,6 @@ def cross_validate(
         raise ModelError(
             "a path starts every solve at the solution before it", term=f"{_TYPED}(lam, warm_start=...)", write_instead="leave it out"
         )  # fmt: skip
-    tasks = data_of(problem, _TYPED)
-    by = as_measure(_default(problem) if metric is None else metric, f"{_TYPED}(lam, metric")
-    grid = grid_of(problem, lam, values, _TYPED)
-    if refit == "one_se" and len(grid.parameters) > 1:
-        raise ModelError(
-            "the one-standard-error rule is of one parameter", term=f"{_TYPED}({{...}}, refit='one_se')", write_instead="write refit=True"
-        )  # fmt: skip
-    two = needs_two_classes(problem)
-    parts = tasks.cv_folds(folds, stratify, groups, random_state, two, one_class, _TYPED)
-    if parts is None:
-        parts = [
-            make_part(tasks, train, test, two, one_class, f"{_TYPED}: training fold {k}")
-            for k, (train, test) in enumerate(_divided(tasks, folds, stratify, groups, random_state))
-        ]
-    notes = warn_of(parts, one_class, f"{_TYPED}({', '.join(p.name for p in grid.parameters)})")
-    model = problem.with_tasks(tasks)  # without what the problem remembers
-    made.expect(
-        len(parts),
-        lambda trials: CrossValidation.of(grid, by, parts[: len(trials)], trials, notes, str(problem)),
-    )
-    names = ", ".join(parameter.name for parameter in grid.parameters)
-    with progress_bar(f"choosing {names}, fold", len(parts), progress) as tell:
-        trials = in_parallel(
-            _run, (model, grid, by, solve_options), tasks, [(part,) for part in parts], n_jobs, made,
-            tell=lambda found: tell(_summarize_fold(found, grid, by)),
-        )  # fmt: skip
-    found = made.complete(trials)
-    if refit:
-        point = found.one_se if refit == "one_se" else None
-        solution = _solved_at(problem, grid, found.best if point is None else point, solve_options)
-        if solution.interrupted:
-            raise KeyboardInterrupt
-        found.solution = solution
-    return found
 
 
 def _summarize_fold(trials: list[Trial], grid: ParameterValues, by: Measure) -> str:

@@ -20,15 +20,6 @@ from mtldsl.solution.score import Score
 if TYPE_CHECKING:
     from mtldsl.solution.solution import Solution
 
-__all__ = [
-    "CrossValidation",
-    "Trial",
-    "panel_of",
-    "text",
-    "without_a_number",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What cross-validation found: every score, the values that are best, as a table, as text, as a picture.
 

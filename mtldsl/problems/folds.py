@@ -20,17 +20,6 @@ from mtldsl.solution.predictors import predictor_of
 from mtldsl.solution.score import Score, evaluate
 from mtldsl.solution.solution import Solution
 
-__all__ = [
-    "ONE_CLASS",
-    "Fold",
-    "data_of",
-    "learnable",
-    "make_part",
-    "needs_two_classes",
-    "take_rows",
-    "warn_of",
-]
-
 #: what becomes of a task whose training labels are all of one class
 ONE_CLASS = ("skip", "constant", "error")
 
@@ -144,9 +133,10 @@ class Fold:
         found = iter(predictor_of(solution).outputs(inputs, needs, typed))
         truth = _of_rows(tasks, tasks.targets, rows)
         weights = None if tasks.sample_weights is None else _of_rows(tasks, tasks.sample_weights, rows)
+        constants = (self.constant + 1.0) / 2.0 if needs == "probabilities" else self.constant
         predicted = [
-            next(found) if there else np.full(len(y), _as_needed(constant, needs))
-            for there, constant, y in zip(self.learned, self.constant, truth, strict=True)
+            next(found) if there else np.full(len(y), constant)
+            for there, constant, y in zip(self.learned, constants, truth, strict=True)
         ]
         return truth, predicted, weights
 
@@ -156,10 +146,6 @@ def _of_rows(tasks: Tasks, flat: np.ndarray, rows) -> list[np.ndarray]:
     if tasks.is_shared:
         return list(label_table(tasks, flat)[rows].T)
     return [y[r] for y, r in zip(tasks.per_task(flat), rows, strict=True)]
-
-
-def _as_needed(constant: float, needs: str) -> float:
-    return (constant + 1.0) / 2.0 if needs == "probabilities" else constant
 
 
 def make_part(

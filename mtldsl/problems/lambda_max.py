@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 
-from mtldsl.atoms.matrix_function import Atom, MatrixFunction
+from mtldsl.atoms.matrix_function import MatrixFunction
 from mtldsl.atoms.prox.composition import prox_of_sum, unsupported_reason
 from mtldsl.errors import ModelError
 from mtldsl.language.objective import Objective
@@ -18,16 +19,7 @@ from mtldsl.normal_form.statement import Statement
 from mtldsl.normal_form.term import FunctionTerm
 from mtldsl.problems.critical_values import AllowedSigns, critical_multiple, pull_of, scale_of, slopes_at_zero
 from mtldsl.utils.parallel import one_blas_thread
-from mtldsl.utils.validation import quoted
-
-__all__ = [
-    "CriticalValue",
-    "critical_of_sum",
-    "dual_norm_of_sum",
-    "lambda_max",
-    "require_own",
-]
-
+from mtldsl.utils.validation import complete, quoted
 
 # --------------------------------------------------------------------------------------------------------------
 # Is what was given for a parameter one of the problem's?
@@ -216,42 +208,57 @@ class CriticalValue(float):
         return format(float(self), spec) if spec else str(self)
 
 
+@complete("write problem.lambda_max(lam), with a Parameter of this problem")
 def lambda_max(statement: Statement, parameter: Parameter) -> CriticalValue:
-    """See `Problem.lambda_max`. 0 is optimal iff minus some slopes of the losses lie in the norm's dual ball of radius lambda, but for
-    entries that bounds hold back."""
-    require_own(parameter, statement.parameters, f"lambda_max({quoted(parameter)})")
+    """The critical value of a parameter: where the weights of its norm become exactly zero.
+
+    For lam * norm + losses the solution is zero iff lam >= lambda_max; for lam * losses + norm iff lam <= lambda_max.
+    Known for one weight matrix and one norm (a ridge may stand beside it, bounds such as W >= 0 on the entries, and norm balls), in the time
+    of at most five products with the data; beside losses that are differentiable at zero, for several norms too, of which the parameter
+    multiplies one, some or all. An intercept is optimised first.
+
+    It is a float with `.exact`, `.note` and `.bounds`, a lower and an upper bound. It is exact where the losses are differentiable at
+    zero. At a kink (a hinge or quantiles with an intercept, F-scores), for a spectral norm beside bounds or another norm, it is the bound
+    up to which zero is surely optimal: `.exact` is False and `.note` says so. Beside half a squared norm alone (`mkl_norm`, `ridge`) no value
+    makes the weights zero; then it is a scale: at k times it (1/k of it, if it multiplies the losses) the weights explain at
+    most 1/k of the losses. ModelError, saying what is in the way, for other models.
+    """
+    # 0 is optimal iff minus some slopes of the losses lie in the norm's dual ball of radius lambda, but for entries that bounds hold back
+    typed = f"lambda_max({quoted(parameter)})"
+    require_own(parameter, statement.parameters, typed)
+    typed = f"lambda_max({parameter.name})"
     terms = statement.objective.terms
     scaled = [term for term in terms if parameter in term.coefficient.parameters]
     if any(parameter in c.of_radius for c in on_weights(statement.constraints)):
         raise ModelError(
             f"{parameter.name} is a radius: the weights vanish where it is 0, and only there",
-            term=f"lambda_max({parameter.name})",
+            term=typed,
             write_instead=f"give the values of a path yourself, from small to large: problem.path({parameter.name}, [...])",
         )
     if not scaled:
         raise ModelError(
             f"the parameter must be a factor of a term; here it occurs inside the terms of "
             f"{statement.objective.text} only",
-            term=f"lambda_max({parameter.name})",
+            term=typed,
         )
     for term in scaled:
         if not _is_proportional(term.coefficient, parameter):
             raise ModelError(
                 f"{term.text} is not proportional to {parameter.name}; known for a coefficient "
                 f"that is a number > 0 times {parameter.name}",
-                term=f"lambda_max({parameter.name})",
+                term=typed,
             )
     if not statement.is_convex:
         culprit = next(term for term in terms if not term.atom.convex)
         raise ModelError(
             f"{culprit.text} is not convex, so that zero may be stationary without being optimal",
-            term=f"lambda_max({parameter.name})",
+            term=typed,
         )
     for term in terms:
         if term.worst:
             raise ModelError(
                 f"{term.atom_text} has a kink at zero, where several tasks are the worst",
-                term=f"lambda_max({parameter.name})",
+                term=typed,
                 write_instead=f"give the values of a path yourself: problem.path({parameter.name}, [...])",
             )
     for constraint in on_weights(statement.constraints):
@@ -260,13 +267,14 @@ def lambda_max(statement: Statement, parameter: Parameter) -> CriticalValue:
     quadratics = [term for term in terms if not term.is_loss and _is_half_a_squared_norm(term)]
     has_scale = not penalties and len(quadratics) == 1
     if len(statement.weights) != 1 or not (
-        has_scale or (penalties and all(_is_norm(term.atom) for term in penalties))
+        has_scale
+        or (penalties and all(isinstance(term.atom, MatrixFunction) and term.atom.norm for term in penalties))
     ):
         kinds = ", ".join(term.atom_text for term in penalties) or "no norm"
         raise ModelError(
             f"known for one weight matrix with norms (a ridge may stand beside them); "
             f"here: {', '.join(w.name for w in statement.weights)} with {kinds}",
-            term=f"lambda_max({parameter.name})",
+            term=typed,
         )
     penalty = (quadratics if has_scale else penalties)[0]
     losses = [term for term in terms if term.is_loss]
@@ -275,12 +283,12 @@ def lambda_max(statement: Statement, parameter: Parameter) -> CriticalValue:
     if (on_norm and on_losses) or (on_losses and len(on_losses) != len(losses)):
         raise ModelError(
             "the parameter must multiply the norm alone, or all losses alone",
-            term=f"lambda_max({parameter.name})",
+            term=typed,
         )
     if not on_norm and not on_losses:
         raise ModelError(
             f"{scaled[0].text} is flat at zero, so no value of {parameter.name} makes the solution zero",
-            term=f"lambda_max({parameter.name})",
+            term=typed,
         )
     with _at_one(parameter):
         form = to_normal_form(Objective(terms), list(statement.constraints), "", {})
@@ -291,13 +299,13 @@ def lambda_max(statement: Statement, parameter: Parameter) -> CriticalValue:
             if norm.map.identity_of is None:
                 raise ModelError(
                     f"known for a norm of the weights themselves, not of {term.argument.text}",
-                    term=f"lambda_max({parameter.name})",
+                    term=typed,
                 )
         norm, block = found_norms[0], str(found_norms[0].map.identity_of)
         with one_blas_thread():
-            sets, at_zero = slopes_at_zero(form, f"lambda_max({parameter.name})")
+            sets, at_zero = slopes_at_zero(form, typed)
             if has_scale:
-                scale = scale_of(sets, norm, block, form, at_zero, f"lambda_max({parameter.name})")
+                scale = scale_of(sets, norm, block, form, at_zero, typed)
                 return CriticalValue(*_scale(scale, on_norm))
             if len(found_norms) > 1:
                 return _of_several(parameter, penalties, found_norms, scaled, sets, form)
@@ -410,10 +418,6 @@ def _is_flat_at_zero(term) -> bool:
     return np.isfinite(term.atom.curvature) or (term.atom.finite_dual and not term.atom.norm)
 
 
-def _is_norm(atom: Atom) -> bool:
-    return isinstance(atom, MatrixFunction) and atom.norm
-
-
 def _is_proportional(coefficient: Scalar, parameter: Parameter) -> bool:
     """Tell whether the coefficient is a positive number times the parameter: seen from its values at 1, 2 and 4."""
     before, values = parameter.value, []
@@ -427,14 +431,11 @@ def _is_proportional(coefficient: Scalar, parameter: Parameter) -> bool:
     return values[0] > 0 and np.allclose(values, values[0] * np.array([1.0, 2.0, 4.0]), rtol=1e-12, atol=0)
 
 
-class _at_one:
-    """The parameter set to 1 inside a with block."""
-
-    def __init__(self, parameter: Parameter):
-        self.parameter = parameter
-
-    def __enter__(self):
-        self.before, self.parameter.value = self.parameter.value, 1.0
-
-    def __exit__(self, *_):
-        self.parameter.value = self.before
+@contextmanager
+def _at_one(parameter: Parameter) -> Iterator[None]:
+    """The parameter is 1 inside."""
+    before, parameter.value = parameter.value, 1.0
+    try:
+        yield
+    finally:
+        parameter.value = before

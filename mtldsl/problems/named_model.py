@@ -20,10 +20,6 @@ from mtldsl.language.vocabulary import CALLABLE, UNKNOWNS
 from mtldsl.language.weights import Weights
 from mtldsl.problems.problem import Problem, minimize
 
-__all__ = [
-    "NamedModel",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class NamedModel:

@@ -11,17 +11,6 @@ from mtldsl.problems.named_model import NamedModel
 from mtldsl.problems.problem import Problem
 from mtldsl.utils.validation import complete, quoted
 
-__all__ = [
-    "KERNELS",
-    "LABEL_GRAPHS",
-    "MODELS",
-    "ModelTable",
-    "find",
-    "model",
-    "models",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The models whose tasks are alike by given kernels, and the one that weighs these kernels.
 

@@ -1,13 +1,7 @@
-"""Many fits at a time, through joblib: in processes of this machine, or wherever `joblib.parallel_config` says, such as Dask's workers.
-
-What all fits share - the data, the model - is sent apart from what each has of its own: the data once, and the model without them.
-"""
+"""Many fits at a time, through joblib: in processes of this machine, or wherever `joblib.parallel_config` says, such as Dask's workers."""
 
 from __future__ import annotations
 
-import importlib
-import io
-import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -16,15 +10,6 @@ from mtldsl.data.tasks import Tasks
 from mtldsl.errors import Interrupted, ModelError
 from mtldsl.utils import interrupts
 from mtldsl.utils.validation import as_whole, quoted
-
-__all__ = [
-    "PartsProgress",
-    "in_parallel",
-    "in_parts",
-    "jobs_of",
-]
-
-_DATA = "the data"
 
 
 def jobs_of(n_jobs) -> int | None:
@@ -97,7 +82,7 @@ def in_parallel(
 ) -> list:
     """[function(common, tasks, *one) for one in work], by joblib in other processes, or in what `joblib.parallel_config` says.
 
-    common : what all share; Tasks in it that are `tasks` are not sent a second time
+    common : what all share
     parts  : gets every result as it is there
     tell   : called here with every result, in the order of the work
     Tasks whose rows are on Dask's workers stay there: their fits are one after another, each with all workers.
@@ -108,10 +93,8 @@ def in_parallel(
     else:
         from joblib import Parallel, delayed
 
-        sent = _SerializedArguments(common, tasks)
-        found = Parallel(n_jobs=number, return_as="generator")(
-            delayed(_received)(function, sent, tasks, *one) for one in work
-        )
+        shared = SharedArguments(function, common, tasks)
+        found = Parallel(n_jobs=number, return_as="generator")(delayed(_call)(shared, *one) for one in work)
     for one in found:
         parts.found.append(one)
         if tell is not None:
@@ -119,41 +102,16 @@ def in_parallel(
     return parts.found
 
 
-class _SerializedArguments:
-    """Values without the data in them, as bytes; Dask sends what is this large once, whoever asks for it."""
+class SharedArguments:
+    """Arguments that all fits share, in one object, which is sent with the data in it once: joblib's processes map large arrays, and Dask sends what
+    is this large once, whoever asks for it."""
 
-    def __init__(self, values: tuple, tasks: Tasks):
-        class Pickler(_cloudpickle().CloudPickler):  # pyrefly: ignore[invalid-inheritance]
-            def persistent_id(self, obj):
-                return _DATA if obj is tasks else None
-
-        written = io.BytesIO()
-        Pickler(written).dump(values)
-        self.content = written.getvalue()
+    def __init__(self, function: Callable, common: tuple, tasks: Tasks):
+        self.function, self.common, self.tasks = function, common, tasks
 
     def __sizeof__(self) -> int:
-        return len(self.content)
-
-    def values(self, tasks: Tasks) -> tuple:
-        return _Unpickler(io.BytesIO(self.content), tasks).load()
+        return self.tasks.__sizeof__()
 
 
-def _cloudpickle() -> Any:
-    """joblib's own: words of one's own may stand in a script or a notebook, which pickle alone cannot send."""
-    try:
-        return importlib.import_module("cloudpickle")
-    except ImportError:  # until joblib 1.5 it is a part of it
-        return importlib.import_module("joblib.externals.cloudpickle")
-
-
-class _Unpickler(pickle.Unpickler):
-    def __init__(self, file, tasks: Tasks):
-        super().__init__(file)
-        self.tasks = tasks
-
-    def persistent_load(self, pid) -> Any:
-        return self.tasks
-
-
-def _received(function: Callable, sent: _SerializedArguments, tasks: Tasks, *one):
-    return function(sent.values(tasks), tasks, *one)
+def _call(shared: SharedArguments, *one):
+    return shared.function(shared.common, shared.tasks, *one)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -36,26 +36,8 @@ from mtldsl.utils.parallel import one_blas_thread
 from mtldsl.utils.progress import progress_bar
 from mtldsl.utils.validation import as_list, as_whole, quoted
 
-__all__ = [
-    "CertifiedPoint",
-    "ParameterValues",
-    "PathHistory",
-    "RowCompression",
-    "Solutions",
-    "Solvable",
-    "WarmStart",
-    "certified_points",
-    "checked_values",
-    "extrapolated_start",
-    "grid_of",
-    "path_values",
-    "strengthens_losses",
-    "walk",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
-# Where a path goes on to: the start of the next solve, on the curve through the last solutions.
+# Where a path goes on to: the start of the next solve, on the line through the last two solutions.
 
 
 @dataclass(frozen=True)
@@ -64,8 +46,6 @@ class PathSettings:
 
     line_ratio           : a step over the last one: one further ahead is guessed too roughly to help
     max_log_ratio        : so is one to less than half the value or more than twice (measured: logistic losses still gain by it, those with kinks in their slopes lose)
-    parabola_ratio       : the same of parabolas: over one value that is left out
-    remembered_steps     : points that a parabola goes through, and those between them
     row_ratio            : the rows given over those made, at least; else nothing is won
     decomposition_factor : multiplications of a decomposition, in cubes of the features
     value_passes         : passes over the data for a value
@@ -78,8 +58,6 @@ class PathSettings:
 
     line_ratio: float = 2.0
     max_log_ratio: float = math.log(2.0)
-    parabola_ratio: float = 2.1
-    remembered_steps: int = 5
     row_ratio: float = 2.0
     decomposition_factor: float = 10.0
     value_passes: float = 3.0
@@ -103,71 +81,39 @@ class WarmStart:
 
 @dataclass(frozen=True)
 class PathHistory:
-    """The weights at values that a path has been at, the last ones: not all else that solutions hold."""
+    """The weights at the last two values that a path has been at: not all else that solutions hold."""
 
-    points: tuple[tuple[float, Blocks, bool], ...] = ()
+    points: tuple[tuple[float, Blocks], ...] = ()
 
     def then(self, value: float, solution: Solution) -> PathHistory:
-        """With one more, and whether its solver moved at all from where it began."""
-        return PathHistory(
-            (*self.points[1 - SETTINGS.remembered_steps :], (value, solution.blocks, solution.iterations > 0))
-        )
+        """With one more."""
+        return PathHistory((*self.points[-1:], (value, solution.blocks)))
 
 
 def extrapolated_start(
     form: NormalForm, past: PathHistory, last: Solution | None, value: float
 ) -> Solution | WarmStart | None:
-    """Weights for `value` on the curve through those of the last values before it, in the logarithm of the value; zeros stay zero.
+    """Weights for `value` on the line through those of the last two values before it, in the logarithm of the value; zeros stay zero.
 
-    A parabola through three where the losses have two derivatives, else a line through two. (Measured on weights that a norm holds at
-    zero too: four fifths to all of the line's iterations.)
-    The last solution itself where that curve means nothing: values that turn back or are zero, a model that is not convex or has
-    constraints, which the curve may leave, and a solver with a state of its own, which it goes on from.
+    The last solution itself where that line means nothing: values that turn back or are zero, a model that is not convex or has
+    constraints, which the line may leave, and a solver with a state of its own, which it goes on from.
     """
     if last is None or len(past.points) < 2:
         return last
-    (a, _, _), (b, _, _) = past.points[-2:]
+    (a, before), (b, _) = past.points
     if not form.is_convex or form.constraints or min(a, b, value) <= 0.0 or a == b:
         return last
     point: Any = last.state  # a Point
     if point is None or point.state:
         return last
     step = math.log(value / b)
-    if not 0.0 < step / math.log(b / a) <= SETTINGS.line_ratio or abs(step) > SETTINGS.max_log_ratio:
+    share = step / math.log(b / a)
+    if not 0.0 < share <= SETTINGS.line_ratio or abs(step) > SETTINGS.max_log_ratio:
         return last
-    known = _of_smooth(past, value) if _is_smooth(form) else None
-    known = past.points[-2:] if known is None else known
-    shares = _shares([math.log(each / value) for each, _, _ in known])
-    blocks = {}
-    for name, B in last.blocks.items():
-        moved = sum(share * one[name] for share, (_, one, _) in zip(shares, known, strict=True))
-        blocks[name] = np.where(B != 0.0, moved, 0.0)
+    blocks = {
+        name: np.where(B != 0.0, B + share * (B - before[name]), 0.0) for name, B in last.blocks.items()
+    }
     return WarmStart(blocks, point)
-
-
-def _is_smooth(form: NormalForm) -> bool:
-    """Tell whether no loss has a kink, nor its slope one."""
-    atoms = [loss.atom for loss in form.losses]
-    return all(atom.smooth and (atom.quadratic is not None or not atom.piecewise_quadratic) for atom in atoms)
-
-
-def _of_smooth(past: PathHistory, value: float) -> tuple[tuple[float, Blocks, bool], ...] | None:
-    """The last three that a solver has moved: a start that was good enough as it was is off by more, which a parabola makes three times of.
-    None where there are none, or no parabola leads so far."""
-    moved = tuple(one for one in past.points if one[2])[-3:]
-    places = [*(each for each, _, _ in moved), value]
-    if len(moved) < 3 or min(places) <= 0.0:
-        return None
-    steps = np.diff(np.log(places))
-    is_near = (steps * steps[-1] > 0.0).all() and np.abs(steps).max() <= SETTINGS.parabola_ratio * np.abs(
-        steps
-    ).min()
-    return moved if is_near else None
-
-
-def _shares(at: list[float]) -> list[float]:
-    """Lagrange's, of the polynomial through values at these places, at zero."""
-    return [math.prod(-other / (one - other) for other in at if other is not one) for one in at]
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -229,18 +175,7 @@ def _pays(loss: LossTerm, values: int) -> bool:
     return rows >= SETTINGS.row_ratio * grams * (d + 1) and made <= SETTINGS.value_passes * values * n * d
 
 
-class Solvable(Protocol):
-    """Model that a path can solve."""
-
-    @property
-    def parameters(self) -> list[Parameter]: ...
-
-    def form(self) -> NormalForm: ...
-
-    def solve(self, **options) -> Solution: ...
-
-
-def checked_values(problem: Solvable, parameter: Parameter, values, typed: str = "path") -> list[float]:
+def checked_values(problem: Any, parameter: Parameter, values, typed: str = "path") -> list[float]:
     """The values as numbers; ModelError for a parameter of another problem, for none, and where they are not finite and >= 0."""
     require_own(parameter, problem.parameters, f"{typed}({quoted(parameter)}, ...)")
     try:
@@ -286,7 +221,7 @@ class Solutions(Iterator[Solution]):
 
 
 def walk(
-    problem: Solvable,
+    problem: Any,
     parameter: Parameter,
     values: list[float],
     solve_options: dict,
@@ -309,10 +244,14 @@ def walk(
                     start = extrapolated_start(problem.form(), past, last, value)
                     best = problem.solve(warm_start=start, **solve_options)
                     interrupted = best.interrupted
-                    if last is not None and not interrupted and _may_lock(problem.form()):
+                    # where a penalty of the spectrum is not convex, a solver may not come away again from weights near zero
+                    may_lock = any(
+                        f.atom.separable == "spectrum" and not f.atom.convex for f in problem.form().functions
+                    )
+                    if last is not None and not interrupted and may_lock:
                         cold = problem.solve(**solve_options)
                         interrupted = cold.interrupted
-                        best = cold if _is_better(cold, best) else best
+                        best = min(best, cold, key=lambda one: (not one.is_certified, one.objective))
                     interrupted = interrupted or interrupts.is_signal_pending()
                 last = best
                 past = past.then(value, best)
@@ -323,15 +262,6 @@ def walk(
                     return
     finally:
         parameter.value = before
-
-
-def _may_lock(form: NormalForm) -> bool:
-    """Tell whether a penalty of the spectrum is not convex: from weights near zero a solver may not come away again."""
-    return any(f.atom.separable == "spectrum" and not f.atom.convex for f in form.functions)
-
-
-def _is_better(one: Solution, other: Solution) -> bool:
-    return (not one.is_certified, one.objective) < (not other.is_certified, other.objective)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -362,7 +292,7 @@ def strengthens_losses(statement: Statement, parameter: Parameter) -> bool:
     return widens or any(parameter in term.coefficient.parameters for term in losses)
 
 
-def grid_of(problem: Solvable, lam, values, typed: str) -> ParameterValues:
+def grid_of(problem: Any, lam, values, typed: str) -> ParameterValues:
     """The grid that is meant by `cross_validate(lam, values)`; ModelError with what to write for anything else.
 
     lam : a Parameter, a list of them with a list of values each, or a dict {Parameter: values}

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
 
-from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.data.schema import require_tasks
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import ModelError, SolverError
@@ -17,9 +15,12 @@ from mtldsl.language.scalars import Parameter, Scalar
 from mtldsl.language.substitution import replace_tasks
 from mtldsl.normal_form.statement import Statement
 from mtldsl.problems.cross_check import attach
-from mtldsl.problems.parallel_fits import in_parts
+from mtldsl.problems.cross_validation import cross_validate
+from mtldsl.problems.lambda_max import lambda_max
 from mtldsl.problems.path import Solutions, path_values, walk
+from mtldsl.problems.resampling import bootstrap, stability_selection
 from mtldsl.problems.statement_check import agree_with_statement
+from mtldsl.problems.user_bounds import check_bound, conditions, value
 from mtldsl.solution.build import solution_of
 from mtldsl.solution.fields import SolvedModel
 from mtldsl.solution.solution import Solution
@@ -32,24 +33,12 @@ from mtldsl.utils.parallel import jobs, one_blas_thread
 from mtldsl.utils.progress import (
     Listener,
     as_cross_check,
-    defaults,
     line_of,
     of_callback,
     propagate_callback_errors,
     say,
 )
-from mtldsl.utils.validation import as_flag, as_float, as_list, complete, quoted
-
-if TYPE_CHECKING:
-    from mtldsl.problems.cross_validation_result import CrossValidation
-    from mtldsl.problems.resampling import StabilitySelection, WeightIntervals
-    from mtldsl.problems.user_bounds import BoundCheck, Conditions
-
-__all__ = [
-    "Problem",
-    "minimize",
-    "require_solution",
-]
+from mtldsl.utils.validation import as_flag, as_list, complete, quoted
 
 
 def require_solution(value, typed: str) -> None:
@@ -234,25 +223,6 @@ class Problem(Statement):
         found = walk(self, parameter, numbers, solve_options, self._keep, loud)
         return Solutions(parameter.name, numbers, found)
 
-    @complete("write problem.lambda_max(lam), with a Parameter of this problem")
-    def lambda_max(self, parameter: Parameter) -> float:
-        """The critical value of a parameter: where the weights of its norm become exactly zero.
-
-        For lam * norm + losses the solution is zero iff lam >= lambda_max; for lam * losses + norm iff lam <= lambda_max.
-        Known for one weight matrix and one norm (a ridge may stand beside it, bounds such as W >= 0 on the entries, and norm balls), in the time
-        of at most five products with the data; beside losses that are differentiable at zero, for several norms too, of which the parameter
-        multiplies one, some or all. An intercept is optimised first.
-
-        It is a float with `.exact`, `.note` and `.bounds`, a lower and an upper bound. It is exact where the losses are differentiable at
-        zero. At a kink (a hinge or quantiles with an intercept, F-scores), for a spectral norm beside bounds or another norm, it is the bound
-        up to which zero is surely optimal: `.exact` is False and `.note` says so. Beside half a squared norm alone (`mkl_norm`, `ridge`) no value
-        makes the weights zero; then it is a scale: at k times it (1/k of it, if it multiplies the losses) the weights explain at
-        most 1/k of the losses. ModelError, saying what is in the way, for other models.
-        """
-        from mtldsl.problems.lambda_max import lambda_max
-
-        return lambda_max(self, parameter)
-
     def refit(self, solution: Solution | None = None, edges=None) -> Problem:
         """The same model on the edges that a solution has chosen: `EdgeWeights` of these alone, and a ridge with the same coefficient in
         place of the penalty that chose them. Its solution predicts better than that of the penalised model, whose weights are shrunk.
@@ -280,216 +250,20 @@ class Problem(Statement):
 
     # -------------------------------------------------------------------------------------- other rows
 
-    @complete("write problem.cross_validate(lam, [1.0, 0.1], folds=5), with a Parameter of this problem")
-    def cross_validate(
-        self,
-        lam,
-        values=None,
-        folds=5,
-        metric: str | Metric | None = None,
-        *,
-        n_jobs: int | None = None,
-        refit: bool | str = True,
-        random_state=0,
-        one_class: str = "skip",
-        stratify: bool = True,
-        groups=None,
-        progress: bool = False,
-        **solve_options,
-    ) -> CrossValidation:
-        """Return which value of a parameter predicts best: each is learned on all folds but one and scored on that one.
-
-        lam       : a Parameter of the model; several, with their values: {lam: [...], mu: [...]}
-        values    : those to try, in the order of a warm-started path on every fold; a number: so many. None: 20 from `lambda_max` down to a
-                    thousandth of it for `loss + lam * norm`, up to a thousand times it for `norm + C * loss`
-        folds     : how many (as in `Tasks.folds`, with stratify, groups and random_state), or pairs (rows to train on, rows to test on),
-                    the rows of the shared X, or the labelled rows of separate inputs, task after task
-        metric    : the name of a measure, as in `Solution.score`, or a metric such as `FScore(beta=2)`; None: "accuracy" for labels, else "r2"
-        n_jobs    : folds at a time, in processes of joblib's (-1: one a core), or in what `joblib.parallel_config` says, such as Dask's
-                    workers; None: one after another, or as many as it says. The result does not depend on it
-        refit     : solve on all data at the best value (True), at the one of the one-standard-error rule ("one_se"), or not (False)
-        one_class : what becomes of a task whose labels in a training fold are of one class, where the loss needs two, or that has none:
-                    "skip", the others are learned, and it is NaN there; "constant", it is predicted to be of that class; both with a
-                    OneClassWarning; "error", DataError
-        progress  : a bar on standard error, or a line a fold where standard error is not a terminal; the logger "mtldsl" has these lines at
-                    level DEBUG in any case
-        solve_options : of every `solve`, such as tol and max_seconds
-
-        Ctrl-C raises `Interrupted`: its `completed` is the result of the folds that were complete, without a refit.
-        Parameters are put back; `result.solution.parameters` tells what the refit has. A lam that multiplies a norm beside losses that are
-        sums over samples weighs less on all data than on a fold of them; with `mean=True` it weighs the same.
-
-        ModelError for what is not a parameter or a metric, where values are not given and `lambda_max` is not known, and where a task has
-        to be left out of a model that says something of each; DataError as in `Tasks.folds`.
-
-        >>> import numpy as np, mtldsl as mtl
-        >>> rng = np.random.default_rng(0)
-        >>> X = rng.normal(size=(60, 20))
-        >>> tasks = mtl.Tasks.shared(X, X[:, :2] @ rng.normal(size=(2, 3)) + rng.normal(size=(60, 3)))
-        >>> W, lam = mtl.Weights(tasks), mtl.Parameter(1.0, name="lam")
-        >>> problem = mtl.minimize(mtl.squared_loss(W, tasks) + lam * mtl.l21_norm(W))
-        >>> problem.cross_validate(lam, [30.0, 10.0, 1.0], folds=3, metric="mse")
-        mse (lower is better), mean of 3 folds and its standard error, 3 tasks
-               lam       mean        se
-                30     1.5082    0.0990
-                10     1.1702    0.0814  best, one standard error
-                 1     1.6538    0.0269
-        """
-        with in_parts("cross_validate", "fold", "folds") as made, defaults(cross_check="never"):
-            from mtldsl.problems.cross_validation import cross_validate
-
-            return cross_validate(
-                self, lam, values, folds, metric, n_jobs=n_jobs, refit=refit, random_state=random_state, one_class=one_class,
-                stratify=stratify, groups=groups, progress=progress, solve_options=solve_options, made=made,
-            )  # fmt: skip
-
-    def bootstrap(
-        self,
-        n: int = 100,
-        *,
-        level: float = 0.95,
-        groups=None,
-        n_jobs: int | None = None,
-        random_state=0,
-        progress: bool = False,
-        **solve_options,
-    ) -> WeightIntervals:
-        """Percentile intervals of the weights: the model learned on n samples of its rows, drawn with replacement, as many as there are.
-
-        Shared inputs are drawn by rows, separate ones within every task; groups, (n,) as in `Tasks.folds`, whole. They say how much the
-        weights of this (regularised) model depend on which rows came; they are not intervals of the weights without a penalty.
-        A task of one class in a sample is not learned there, where the loss needs two; it is counted. n_jobs and progress as in
-        `cross_validate`.
-
-        Source: Efron and Tibshirani, "An introduction to the bootstrap", 1993, chapter 13.
-
-        >>> import numpy as np, mtldsl as mtl
-        >>> rng = np.random.default_rng(0)
-        >>> X = rng.normal(size=(60, 2))
-        >>> tasks = mtl.Tasks.shared(X, 3.0 * X[:, :1] + rng.normal(size=(60, 1)))
-        >>> W = mtl.Weights(tasks)
-        >>> mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l1_norm(W)).bootstrap(50)
-        95 % percentile intervals of 2 x 1 weights from 50 samples of the rows: 1 of 2 without 0
-        """
-        with in_parts("bootstrap", "sample", "samples") as made, defaults(cross_check="never"):
-            from mtldsl.problems.resampling import bootstrap_weights
-
-            return bootstrap_weights(
-                self, n, level, groups, n_jobs, random_state, progress, solve_options, made
-            )
-
-    def stability_selection(
-        self,
-        lam: Parameter,
-        values=None,
-        *,
-        n: int = 100,
-        threshold: float = 0.75,
-        expected_false: float | None = 1.0,
-        groups=None,
-        n_jobs: int | None = None,
-        random_state=0,
-        progress: bool = False,
-        **solve_options,
-    ) -> StabilitySelection:
-        """Which features a sparse model chooses again and again: on n halves of the rows, over values of lam.
-
-        values         : as in `cross_validate`
-        threshold      : the share of halves, above 0.5, in which a feature has to be chosen at one of the values
-        expected_false : values count from the most regularised on, as long as the bound q^2 / ((2 threshold - 1) d) on the expected number
-                         of wrongly selected features is at most this; None: all count
-        n_jobs, progress : as in `cross_validate`
-        Halves are drawn in complementary pairs (Shah and Samworth 2013), the labels of every task spread over both; groups stay together.
-
-        Source: Meinshausen and Buehlmann, "Stability selection", Journal of the Royal Statistical Society B 72, 2010.
-
-        >>> import numpy as np, mtldsl as mtl
-        >>> rng = np.random.default_rng(0)
-        >>> X = rng.normal(size=(100, 30))
-        >>> tasks = mtl.Tasks.shared(X, X[:, :2] @ rng.normal(size=(2, 4)) + rng.normal(size=(100, 4)))
-        >>> W, lam = mtl.Weights(tasks), mtl.Parameter(1.0, name="lam")
-        >>> problem = mtl.minimize(mtl.squared_loss(W, tasks) + lam * mtl.l21_norm(W))
-        >>> sorted(problem.stability_selection(lam, n=20).selected)
-        ['x0', 'x1']
-        """
-        with (
-            in_parts("stability_selection", "pair of halves", "pairs of halves") as made,
-            defaults(cross_check="never"),
-        ):
-            from mtldsl.problems.resampling import stability_selection
-
-            return stability_selection(
-                self, lam, values, n, threshold, expected_false, groups, n_jobs, random_state, progress, solve_options, made
-            )  # fmt: skip
+    # methods that stand in files of their own
+    lambda_max = lambda_max
+    value = value
+    check_bound = check_bound
+    conditions = conditions
+    cross_validate = cross_validate
+    bootstrap = bootstrap
+    stability_selection = stability_selection
 
     # -------------------------------------------------------------------------------------- values and bounds
-
-    def value(self, W, tol: float = 1e-6) -> float:
-        """The objective at weights: a matrix (d, m), {block: array} where there are several or an intercept (W.intercept; 0 if not given), or a
-        Solution.
-
-        tol : by how much, relative to the largest weight, a constraint may be violated, as in `solve`; above, the value is inf
-        ModelError for other shapes, NaN and infinities. A value beyond float64 is inf.
-
-        >>> import numpy as np, mtldsl as mtl
-        >>> tasks = mtl.Tasks.shared(np.eye(2), np.array([[2.0], [0.0]]))
-        >>> W = mtl.Weights(tasks)
-        >>> mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l1_norm(W)).value([[1.0], [0.0]])
-        1.5
-        """
-        from mtldsl.problems.user_bounds import value_at
-
-        allowed = as_float(tol)
-        if allowed is None or not 0.0 <= allowed < 1.0:
-            raise ModelError(
-                "tol is what a constraint may be violated by, 0 or more and below 1, such as 1e-6",
-                term=f"value(W, tol={quoted(tol)})",
-            )
-        return value_at(self.form(), W, allowed)
 
     def dual_value(self, u) -> float:
         """The dual function at multipliers u of the loss: a lower bound on the optimum, -inf where a condition fails (`check_bound` says which)."""
         return self.check_bound(u).value
-
-    def check_bound(self, u, functions: Mapping[str, Any] | None = None, repair: bool = False) -> BoundCheck:
-        """Tell whether multipliers prove a lower bound on the optimum: every condition, where it fails and by how much.
-
-            minimize f(X w) + g(w) >= -f*(u) - g*(v),  u in dom f*,  X^T u + v = 0,  v in dom g*;  with an intercept sum_j u_j = 0 in every task
-
-        u         : of the loss: flat (N,) task after task, a list of (n_i,) a task, or (n, m) beside shared inputs; {term as typed: ...} of several.
-                    At the optimum it is a gradient of the loss at the predictions. Or a solution: the multipliers that its certificate rests on
-        functions : {term as typed: v} of regularizers and constraints; those that are not given take what X^T u leaves, several of them in the
-                    division that proves most
-        repair    : tell too what bound they prove once they are made feasible, and what has to be done for it
-
-        ModelError for other shapes, solutions of other models, models that are not convex, and rows that are elsewhere.
-
-        >>> import numpy as np, mtldsl as mtl
-        >>> tasks = mtl.Tasks.shared(np.eye(2), np.array([[2.0], [0.0]]))
-        >>> W = mtl.Weights(tasks)
-        >>> problem = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l1_norm(W))
-        >>> problem.check_bound([-1.0, 0.0]).value
-        1.5
-        >>> print(problem.check_bound([-2.0, 0.0], repair=True))
-        holds  multipliers of squared_loss(W, tasks) lie in the domain of its conjugate
-        holds  stationary in W: X^T u and the multipliers of the functions add up to 0
-        FAILS  multipliers of l1_norm(W): their dual norm is at most 1: by 1.0e+00, at a dual norm of 2
-        A condition fails: these multipliers, as they are, prove nothing.
-        All were multiplied by 0.5, so that the dual norms hold.
-        So mended, they prove the bound 1.5.
-        """
-        from mtldsl.problems.user_bounds import check_bound
-
-        return check_bound(self.form(), str(self), u, functions, as_flag(repair, "check_bound(u, repair"))
-
-    def conditions(self, solution) -> Conditions:
-        """The optimality system of a solution, term by term: value, conjugate, Fenchel gap; stationarity of every block; every constraint.
-
-        The gaps of the terms add up to the duality gap, so that the table says where it comes from.
-        """
-        from mtldsl.problems.user_bounds import conditions_of
-
-        return conditions_of(solution, self.form())
 
     # -------------------------------------------------------------------------------------- the reference
 

@@ -15,10 +15,6 @@ from mtldsl.language.objective import Objective
 from mtldsl.language.vocabulary import ridge
 from mtldsl.solution.learned_label_graph import LearnedGraph
 
-__all__ = [
-    "refit_objective",
-]
-
 
 def refit_objective(objective: Objective, constraints, graph: LearnedGraph | None, edges) -> Objective:
     """The objective with the edges of a learned graph, and a ridge of the same coefficient in place of the penalty on groups."""

@@ -17,10 +17,6 @@ from mtldsl.problems.cross_validation import thresholds_of_folds
 from mtldsl.problems.problem import minimize
 from mtldsl.solution.solution import Solution
 
-__all__ = [
-    "separate_models",
-]
-
 #: Strengths that folds choose among, in multiples of the rows of a task.
 STRENGTHS = np.geomspace(10.0, 1e-4, 11)
 

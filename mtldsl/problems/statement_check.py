@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import logging
 import math
-import zlib
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mtldsl.certificates.plain.plain_formula import DEFINITIONS
 from mtldsl.certificates.plain.plain_values import (
     TypedPoint,
     matrix_of,
-    some_predictions,
-    some_samples,
-    totals_of,
 )
 from mtldsl.errors import CrossCheckError, LostClusterError, ModelError
 from mtldsl.language.constraints import RangeConstraint
@@ -24,90 +19,23 @@ from mtldsl.language.learned_unknowns import LearnedUnknown
 from mtldsl.language.substitution import intercepts_of
 from mtldsl.normal_form.form import NormalForm
 from mtldsl.normal_form.statement import Statement
-from mtldsl.normal_form.term import LossTerm
 from mtldsl.normal_form.terms.structure_term import StructureTerm
 from mtldsl.solution.solution import Solution
-
-__all__ = [
-    "CheckSettings",
-    "ShareCheck",
-    "agree_with_statement",
-    "require_own_weights",
-]
-
-
-# --------------------------------------------------------------------------------------------------------------
-# Losses of many rows in the second evaluation: a share of them stands for all, at a twentieth of the price of a look.
 
 
 @dataclass(frozen=True)
 class CheckSettings:
-    """Limits of what is read once more, and of agreement.
+    """Limits of agreement.
 
-    whole_samples  : labelled rows in memory up to which all are; they take .1 ms
-    checked_share  : of more rows: the price of the check
     agreement_tol  : difference relative to the sum of the terms' absolute values that is agreement; sums in two orders differ by less
     underflow_size : below this numbers have fewer digits than others, or are zero
     """
 
-    whole_samples: int = 1 << 14
-    checked_share: float = 0.05
     agreement_tol: float = 1e-9
     underflow_size: float = 1e-290
 
 
 SETTINGS = CheckSettings()
-
-
-class ShareCheck:
-    """A loss of samples as typed, and in the normal form, over a share of the samples, another at another point."""
-
-    def __init__(self, form: NormalForm, term: Any, point: TypedPoint):
-        self.term, self.x = term, point.blocks
-        self.W, self.b = matrix_of(term.argument.tree, point.blocks), point.intercept(term)
-        self.loss: Any = next(loss for loss in form.losses if loss.typed == term.text)
-        tasks = term.tasks
-        step = min(round(1.0 / SETTINGS.checked_share), tasks.n_samples // tasks.n_tasks)
-        self.some = slice(zlib.crc32(self.W.tobytes()) % step, None, step)
-
-    @classmethod
-    def is_for(cls, form: NormalForm, term: Any) -> bool:
-        """Tell whether the samples of a loss are many, and its value is a sum over them."""
-        definition, losses = DEFINITIONS.get(term.atom.name), [f for f in form.losses if f.typed == term.text]
-        is_sum = definition is not None and definition.kind == "samples" and definition.of_sum is None
-        return (
-            is_sum
-            and not term.worst
-            and term.tasks.n_samples > SETTINGS.whole_samples
-            and len(losses) == 1
-            and type(losses[0]) is LossTerm
-            and losses[0].tasks is term.tasks
-        )
-
-    def value(self) -> float:
-        """Return the term as typed over all samples: what the normal form, which remembers it, says of them all, and how far it is off."""
-        own = self.loss.value_at(self.x)
-        predicted = self._some(self.loss.known_predictions(self.x))
-        apart = self.typed_value() - self._own(predicted)
-        return own + apart * self.term.tasks.n_samples / predicted.size
-
-    def typed_value(self) -> float:
-        """Return the term as typed over the samples that are looked at."""
-        tasks, weights = self.term.tasks, self.term.tasks.sample_weights
-        task, z = some_predictions(tasks, self.W, self.b, self.some)
-        with np.errstate(all="ignore"):
-            l = DEFINITIONS[self.term.atom.name].function(z, self._some(tasks.targets), self.term.atom)
-            l = l if weights is None else self._some(weights) * l
-            l = l / totals_of(tasks)[task] if self.term.mean else l
-            return float(self.term.coefficient.value * np.sum(l))
-
-    def _own(self, predicted: np.ndarray) -> float:
-        scale = None if self.loss.scale is None else self._some(self.loss.scale)
-        with np.errstate(all="ignore"):
-            return self.loss.atom.value(predicted, self._some(self.loss.tasks.targets), scale)
-
-    def _some(self, values: np.ndarray) -> np.ndarray:
-        return some_samples(self.term.tasks, values, self.some)
 
 
 log = logging.getLogger("mtldsl")
@@ -179,9 +107,6 @@ class _StatementComparison:
         checks = filter(None, map(self._in_parts, self.terms))
         return any(late or (self.is_cut_short and not check.is_few) for check in checks)
 
-    def _has_share(self, term: Any) -> bool:
-        return term.is_loss and self._in_parts(term) is None and ShareCheck.is_for(self.form, term)
-
     def _in_parts(self, term: Any) -> Any:
         """Return the check of a loss that counts, by its tasks themselves; None where this one is to be made here."""
         if not term.is_loss or term.coefficient.value == 0.0 or 0 in term.argument.shape:
@@ -193,13 +118,11 @@ class _StatementComparison:
     # ----------------------------------------------------------------------------------------------- objective
 
     def _objective(self) -> None:
-        claimed, total, size = self.solution.objective, 0.0, 0.0
-        # what a share of the rows says of a fault, all of them confirm
-        for look in (self._glance, self._value):
-            values = [look(term) for term in self.terms]
-            total, size = sum(values), sum(map(abs, values))
-            if abs(total - claimed) <= SETTINGS.agreement_tol * size + SETTINGS.underflow_size:
-                return
+        claimed = self.solution.objective
+        values = [self._value(term) for term in self.terms]
+        total, size = sum(values), sum(map(abs, values))
+        if abs(total - claimed) <= SETTINGS.agreement_tol * size + SETTINGS.underflow_size:
+            return
         if not math.isfinite(claimed) and (not math.isfinite(total) or self.is_cut_short):
             return
         roundings = [self._rounding(term) for term in self.terms]
@@ -210,9 +133,6 @@ class _StatementComparison:
         if abs(total - claimed) <= SETTINGS.agreement_tol * size + sum(roundings):
             return
         self._blame(values, roundings)
-
-    def _glance(self, term: Any) -> float:
-        return ShareCheck(self.form, term, self.point).value() if self._has_share(term) else self._value(term)
 
     def _value(self, term: Any) -> float:
         check = self._in_parts(term)

@@ -14,7 +14,7 @@ from mtldsl.data.task_data import require_in_memory
 from mtldsl.display.displayable import Displayable
 from mtldsl.display.sections import GOOD, WRONG, Panel, Table
 from mtldsl.errors import ModelError
-from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
+from mtldsl.normal_form.form import LossTerm, NormalForm
 from mtldsl.problems.user_multipliers import (
     blocks_of,
     by_loss,
@@ -25,17 +25,7 @@ from mtldsl.problems.user_multipliers import (
     read_finite,
     split_multipliers,
 )
-
-__all__ = [
-    "SETTINGS",
-    "BoundCheck",
-    "Condition",
-    "Conditions",
-    "check_bound",
-    "conditions_of",
-    "value_at",
-]
-
+from mtldsl.utils.validation import as_flag, as_float, quoted
 
 # --------------------------------------------------------------------------------------------------------------
 # What is told of a bound that somebody computed by hand.
@@ -137,18 +127,63 @@ class BoundCheck(Displayable):
 # Values and bounds that somebody computed by hand: each term, each condition, and by how much it fails.
 
 
-def value_at(form: NormalForm, given: Any, tol: float) -> float:
-    """See `Problem.value`."""
-    x = blocks_of(form, given)
+def value(problem: Any, W, tol: float = 1e-6) -> float:
+    """The objective at weights: a matrix (d, m), {block: array} where there are several or an intercept (W.intercept; 0 if not given), or a
+    Solution.
+
+    tol : by how much, relative to the largest weight, a constraint may be violated, as in `solve`; above, the value is inf
+    ModelError for other shapes, NaN and infinities. A value beyond float64 is inf.
+
+    >>> import numpy as np, mtldsl as mtl
+    >>> tasks = mtl.Tasks.shared(np.eye(2), np.array([[2.0], [0.0]]))
+    >>> W = mtl.Weights(tasks)
+    >>> mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l1_norm(W)).value([[1.0], [0.0]])
+    1.5
+    """
+    allowed = as_float(tol)
+    if allowed is None or not 0.0 <= allowed < 1.0:
+        raise ModelError(
+            "tol is what a constraint may be violated by, 0 or more and below 1, such as 1e-6",
+            term=f"value(W, tol={quoted(tol)})",
+        )
+    form = problem.form()
+    x = blocks_of(form, W)
     with np.errstate(over="ignore", invalid="ignore"):
-        value = form.value(x) if form.violation(x) <= tol * max(1.0, _size(x)) else np.inf
-    return np.inf if np.isnan(value) else value  # beyond float64
+        size = max((float(np.abs(array).max(initial=0.0)) for array in x.values()), default=0.0)
+        found = form.value(x) if form.violation(x) <= allowed * max(1.0, size) else np.inf
+    return np.inf if np.isnan(found) else found  # beyond float64
 
 
 def check_bound(
-    form: NormalForm, model: str, given: Any, functions: Mapping[str, Any] | None, repair: bool
+    problem: Any, u, functions: Mapping[str, Any] | None = None, repair: bool = False
 ) -> BoundCheck:
-    """See `Problem.check_bound`."""
+    """Tell whether multipliers prove a lower bound on the optimum: every condition, where it fails and by how much.
+
+        minimize f(X w) + g(w) >= -f*(u) - g*(v),  u in dom f*,  X^T u + v = 0,  v in dom g*;  with an intercept sum_j u_j = 0 in every task
+
+    u         : of the loss: flat (N,) task after task, a list of (n_i,) a task, or (n, m) beside shared inputs; {term as typed: ...} of several.
+                At the optimum it is a gradient of the loss at the predictions. Or a solution: the multipliers that its certificate rests on
+    functions : {term as typed: v} of regularizers and constraints; those that are not given take what X^T u leaves, several of them in the
+                division that proves most
+    repair    : tell too what bound they prove once they are made feasible, and what has to be done for it
+
+    ModelError for other shapes, solutions of other models, models that are not convex, and rows that are elsewhere.
+
+    >>> import numpy as np, mtldsl as mtl
+    >>> tasks = mtl.Tasks.shared(np.eye(2), np.array([[2.0], [0.0]]))
+    >>> W = mtl.Weights(tasks)
+    >>> problem = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l1_norm(W))
+    >>> problem.check_bound([-1.0, 0.0]).value
+    1.5
+    >>> print(problem.check_bound([-2.0, 0.0], repair=True))
+    holds  multipliers of squared_loss(W, tasks) lie in the domain of its conjugate
+    holds  stationary in W: X^T u and the multipliers of the functions add up to 0
+    FAILS  multipliers of l1_norm(W): their dual norm is at most 1: by 1.0e+00, at a dual norm of 2
+    A condition fails: these multipliers, as they are, prove nothing.
+    All were multiplied by 0.5, so that the dual norms hold.
+    So mended, they prove the bound 1.5.
+    """
+    form, model, repair = problem.form(), str(problem), as_flag(repair, "check_bound(u, repair")
     if not form.is_convex:
         raise ModelError(
             "this model is not convex: multipliers prove no bound on its optimum", term="check_bound(u)"
@@ -158,7 +193,7 @@ def check_bound(
             loss.tasks, "its multipliers with them", "check_bound(u)", rows=f"the rows of {loss.typed}",
             write_instead="take tasks.subsample(rows)",
         )  # fmt: skip
-    given, own = split_multipliers(form, given)
+    given, own = split_multipliers(form, u)
     functions = own | dict(functions or {})
     u = [multipliers_of(loss, one) for loss, one in zip(form.losses, by_loss(form, given), strict=True)]
     v, known = _of_functions(form, u, functions)
@@ -360,10 +395,6 @@ def _row(loss: LossTerm, flat: int) -> str:
     return f"task {loss.tasks.task_names[task]!r}, row {row}"
 
 
-def _size(x: Blocks) -> float:
-    return max((float(np.abs(array).max(initial=0.0)) for array in x.values()), default=0.0)
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The optimality system of a solution, term by term.
 
@@ -416,8 +447,11 @@ class Conditions(Displayable):
     __repr__ = __str__
 
 
-def conditions_of(solution: Any, stated: NormalForm | None = None) -> Conditions:
-    """See `Problem.conditions`."""
+def conditions(problem: Any, solution) -> Conditions:
+    """The optimality system of a solution, term by term: value, conjugate, Fenchel gap; stationarity of every block; every constraint.
+
+    The gaps of the terms add up to the duality gap, so that the table says where it comes from.
+    """
     proof = getattr(solution, "certificate", None)
     if proof is None:
         raise ModelError(
@@ -425,7 +459,7 @@ def conditions_of(solution: Any, stated: NormalForm | None = None) -> Conditions
             term="conditions(solution)",
             write_instead="write conditions(problem.solve()); multipliers of your own go to check_bound(u)",
         )
-    bound = proof_of(stated or proof.form, solution, "conditions(solution)")
+    bound = proof_of(problem.form(), solution, "conditions(solution)")
     form, x, terms = proof.form, proof.blocks, []
     for loss, u in zip(form.losses, bound.loss_duals, strict=True):
         z = loss.predictions(x)

@@ -15,18 +15,6 @@ from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm
 from mtldsl.utils.arrays import read_dense
 from mtldsl.utils.validation import MAX_MAGNITUDE, quoted
 
-__all__ = [
-    "blocks_of",
-    "by_loss",
-    "divide_multipliers",
-    "is_shared_out",
-    "multipliers_of",
-    "proof_of",
-    "read_finite",
-    "split_multipliers",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What X^T u leaves, divided between several functions as well as can be.
 

@@ -17,11 +17,6 @@ from mtldsl.solution.npz_storage import READOUTS
 from mtldsl.solution.solution import Solution
 from mtldsl.utils.caching import Lazy
 
-__all__ = [
-    "facts_of_loss",
-    "solution_of",
-]
-
 
 def solution_of(run: SolvedModel, tol: float) -> Solution:
     """The point with its certificate, all that is told of it, and what the data were like."""

@@ -17,18 +17,6 @@ from mtldsl.normal_form.statement import Statement
 from mtldsl.normal_form.terms.structure_term import Structures, learned_matrices
 from mtldsl.solvers.run import SolveResult
 
-__all__ = [
-    "ArrayField",
-    "ObjectField",
-    "ObjectMapField",
-    "SolutionField",
-    "SolvedModel",
-    "StoredField",
-    "coef_of",
-    "intercept_of",
-    "require_per_task",
-]
-
 Arrays = dict[str, np.ndarray]
 
 

@@ -30,25 +30,6 @@ from mtldsl.solvers.explanation import Explanation
 from mtldsl.solvers.multistart import seen_by_solvers
 from mtldsl.solvers.routes import answers
 
-__all__ = [
-    "ReportContext",
-    "check",
-    "data",
-    "draw_figures",
-    "lead",
-    "model",
-    "numbers",
-    "of_tasks",
-    "packages",
-    "repeat",
-    "seen_rows",
-    "several",
-    "shortened",
-    "validation",
-    "verdict",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Rows that are scored: of which tasks they are, and how many of them were learned from.
 
@@ -382,7 +363,11 @@ def lead(facts: ReportContext) -> list[str]:
     solution = facts.solution
     what = f"{several(len(solution.task_names), 'task')}, {several(len(solution.W), 'feature')}"
     trained = facts.training
-    rows = "" if trained is None else f", learned from {several(_rows(trained), 'row')}"
+    rows = (
+        ""
+        if trained is None
+        else f", learned from {several(trained.X.shape[0] if trained.is_shared else trained.n_samples, 'row')}"
+    )
     return [*said, f"{what}{rows}; solved in {solution._time_said}."]
 
 
@@ -502,10 +487,6 @@ def _percent(share: float) -> str:
     if 0 < share < 1e-8:
         return "below 0.000001 %"
     return f"{np.format_float_positional(float(f'{100 * share:.2g}'), trim='-')} %"
-
-
-def _rows(tasks: Tasks) -> int:
-    return tasks.X.shape[0] if tasks.is_shared else tasks.n_samples
 
 
 def several(count: int, noun: str) -> str:

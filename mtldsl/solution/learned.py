@@ -25,16 +25,6 @@ from mtldsl.utils.memory import require_memory
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "CALIBRATION",
-    "LearnedMatrix",
-    "LearnedWeights",
-    "calibration",
-    "correlation_of",
-    "kernel_weights",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # How much each task counts: the weights that calibrated losses give tasks, and the noise that is left in each.
 

@@ -29,13 +29,6 @@ if TYPE_CHECKING:
     import networkx
     from matplotlib.axes import Axes
 
-__all__ = [
-    "LABEL_GRAPH",
-    "LabelPredictions",
-    "LearnedGraph",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What weights over a graph of labels say of inputs: the best labelling, how firm every label is, probabilities, what edges change.
 

@@ -12,25 +12,6 @@ import numpy as np
 from mtldsl.errors import ModelError
 from mtldsl.utils.validation import quoted
 
-__all__ = [
-    "MEASURES",
-    "OF_KINDS",
-    "SETTINGS",
-    "Measure",
-    "Needs",
-    "coverage_error",
-    "hamming_loss",
-    "mean_and_error",
-    "meaning_of",
-    "measure",
-    "measure_of_rare",
-    "name_of",
-    "named_measure",
-    "ranking_loss",
-    "subset_accuracy",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What a measure is: which predictions it needs, where it is defined, and how one number is made of those of the tasks.
 

@@ -34,16 +34,6 @@ from mtldsl.solution.predictors import predictor_class
 from mtldsl.utils.files import atomic_file, npz_path, read_archive, reading
 from mtldsl.utils.validation import as_path
 
-__all__ = [
-    "READOUTS",
-    "STATUSES",
-    "UnknownWordError",
-    "check_fields",
-    "read_fields",
-    "write_fields",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What solutions tell beside their weights, one file each. A new kind adds its file, its line here, and its field in `Solution`.
 

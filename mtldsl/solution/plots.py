@@ -23,15 +23,6 @@ from mtldsl.utils.validation import as_flag, complete
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "frame",
-    "plot_calibration",
-    "plot_convergence",
-    "plot_scores",
-    "plot_weights",
-    "report",
-]
-
 
 def frame(solution: Any, long: bool = False):
     """Return the weights as a pandas DataFrame: a row a feature and a column a task, with a last row "(intercept)" where there are intercepts.

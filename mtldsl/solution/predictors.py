@@ -25,32 +25,8 @@ from mtldsl.solution.task_predictors import (
     FittedSolution,
     LabelGraphPredictor,
     PerTaskPredictor,
-    decide,
     loss_kind,
-    loss_of,
-    not_over_labels,
-    probabilities,
 )
-
-__all__ = [
-    "LAZY_INPUTS",
-    "PREDICTORS",
-    "FittedSolution",
-    "MixedPredictor",
-    "MulticlassPredictor",
-    "PerTaskPredictor",
-    "Predictor",
-    "decide",
-    "default_measure",
-    "loss_of",
-    "predictor_class",
-    "predictor_for",
-    "predictor_of",
-    "probabilities",
-    "require_signs",
-    "sign_tasks",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # How weights answer where tasks are of several kinds, each with a loss of its own: kind by kind, in the order of the tasks.
@@ -71,11 +47,8 @@ class _KindColumns:
         return self.loss["labels"] == "sign"
 
 
-@dataclass(frozen=True)
-class MixedPredictor:
+class MixedPredictor(PerTaskPredictor):
     """Every loss answers for its own tasks. What one kind has no answer to is NaN there: a probability of a number, say."""
-
-    of: FittedSolution
 
     def _kinds(self) -> Iterator[tuple[np.ndarray, _KindColumns]]:
         of = self.of
@@ -88,14 +61,6 @@ class MixedPredictor:
             cuts = some(of.thresholds, columns) if kind["labels"] == "sign" else None
             yield columns, _KindColumns(of.coef[:, columns], some(of.intercept, columns), cuts, kind, schema)
 
-    def decision_function(self, X):
-        return PerTaskPredictor(self.of).decision_function(X)
-
-    def predict(self, X, return_certified: bool):
-        if return_certified:
-            raise not_over_labels("predict(X, return_certified=True)", self.of.loss)
-        return self._of_scores(self.decision_function(X), lambda task, z: task.labels_of(z))
-
     def predict_proba(self, X):
         if not any(hasattr(loss_kind(kind.loss), "probability") for _, kind in self._kinds()):
             words = " and ".join(dict.fromkeys(kind.loss["word"] for _, kind in self._kinds()))
@@ -103,19 +68,7 @@ class MixedPredictor:
                 f"predict_proba: {words} model no probabilities",
                 write_instead="use logistic_loss for the tasks with labels, or decision_function",
             )
-        return self._of_scores(self.decision_function(X), lambda task, z: task.probabilities_of(z))
-
-    def _of_scores(self, z, answer):
-        """The answers of every kind, shaped like the scores: a matrix, or one vector a task."""
-        found = [None] * self.of.coef.shape[1] if isinstance(z, list) else np.empty(z.shape)
-        for columns, kind in self._kinds():
-            task = _KindAnswers(kind)
-            if isinstance(z, list):
-                for i, one in zip(columns, answer(task, [z[i] for i in columns]), strict=True):
-                    found[i] = one
-            else:
-                found[:, columns] = answer(task, z[:, columns])
-        return found
+        return self._shaped_like(self.decision_function(X), "probabilities", "predict_proba")
 
     def scores(self, tasks: Tasks, metric, method: str) -> np.ndarray:
         """The accuracy of labels, R^2 of numbers; NaN for numbers where a metric of labels is asked for."""
@@ -137,11 +90,9 @@ class MixedPredictor:
                 found[columns] = PerTaskPredictor(kind).tuned_thresholds(like.select(columns), own, typed)
         return found
 
-    def outputs(self, inputs, needs: Needs, typed: str) -> list[np.ndarray]:
+    def answers(self, z: list[np.ndarray], needs: Needs, typed: str) -> list[np.ndarray]:
         """NaN for tasks of another kind than the measure is of, which are left out."""
-        separate = isinstance(inputs, list)
-        each = inputs if separate else [inputs] * self.of.coef.shape[1]
-        found = [np.full(one.shape[0], np.nan) for one in each]
+        found = [np.full(len(one), np.nan) for one in z]
         suit = [
             (columns, kind)
             for columns, kind in self._kinds()
@@ -155,8 +106,8 @@ class MixedPredictor:
                 write_instead="write a measure of what they predict, or none for that of every kind",
             )
         for columns, kind in suit:
-            own = [inputs[i] for i in columns] if separate else inputs
-            for i, one in zip(columns, PerTaskPredictor(kind).outputs(own, needs, typed), strict=True):
+            own = PerTaskPredictor(kind).answers([z[i] for i in columns], needs, typed)
+            for i, one in zip(columns, own, strict=True):
                 found[i] = one
         return found
 
@@ -175,22 +126,6 @@ class MixedPredictor:
             if not isinstance(kind["labels"], str):
                 raise ValueError(f"the labels of a loss are {kind['labels']!r:.60}, which no solution has")
         PerTaskPredictor.check(fields)
-
-
-class _KindAnswers(PerTaskPredictor):
-    """Answers that one kind makes of its scores."""
-
-    def labels_of(self, z):
-        cuts = self.of.thresholds
-        if isinstance(z, list):
-            return [self._decide(zi, None if cuts is None else cuts[k]) for k, zi in enumerate(z)]
-        return self._decide(z, cuts)
-
-    def probabilities_of(self, z):
-        known = getattr(self._atom(), "probability", None)
-        if known is None:
-            return [np.full(len(zi), np.nan) for zi in z] if isinstance(z, list) else np.full(z.shape, np.nan)
-        return [known(zi) for zi in z] if isinstance(z, list) else known(z)
 
 
 def _chosen(metric, columns: np.ndarray, tasks: Tasks):
@@ -219,13 +154,8 @@ class MulticlassPredictor(PerTaskPredictor):
             )
         return super().decision_function(X)
 
-    def predict(self, X, return_certified: bool):
-        if return_certified:
-            raise not_over_labels("predict(X, return_certified=True)", self.of.loss)
-        return one_highest(self.decision_function(X))
-
     def predict_proba(self, X):
-        return self._probabilities(self.decision_function(X), "predict_proba")
+        return self._shaped_like(self.decision_function(X), "probabilities", "predict_proba")
 
     def scores(self, tasks: Tasks, metric, method: str) -> np.ndarray:
         scores, truth = self._scores_and_labels(tasks, method)
@@ -250,26 +180,27 @@ class MulticlassPredictor(PerTaskPredictor):
     def outputs(self, inputs, needs: Needs, typed: str) -> list[np.ndarray]:
         if isinstance(inputs, list):
             raise DataError(f"{self.of.loss['word']} is of all classes of a row together", term=typed)
-        z = inputs @ self.of.coef
-        z = z if self.of.intercept is None else z + self.of.intercept
+        return super().outputs(inputs, needs, typed)
+
+    def answers(self, z: list[np.ndarray], needs: Needs, typed: str) -> list[np.ndarray]:
         if needs == "scores":
-            return list(z.T)
+            return z
         if needs == "values":
             raise ModelError(
                 f"{self.of.loss['word']} predicts labels, and this measure is of numbers",
                 term=typed,
                 write_instead="write a measure of labels, such as metric='accuracy'",
             )
-        return list((self._probabilities(z, typed) if needs == "probabilities" else one_highest(z)).T)
-
-    def _probabilities(self, z, typed: str):
+        table = np.column_stack(z)
+        if needs != "probabilities":
+            return list(one_highest(table).T)
         known = getattr(loss_kind(self.of.loss), "probability", None)
         if known is None:
             raise ModelError(
                 f"{typed}: {self.of.loss['word']} models no probabilities",
                 write_instead="use softmax_loss, or decision_function",
             )
-        return known(z)
+        return list(known(table).T)
 
 
 class Predictor(Protocol):

@@ -14,20 +14,6 @@ from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError
 from mtldsl.solution.measures import Measure, measure
 
-__all__ = [
-    "Counted",
-    "Score",
-    "as_measure",
-    "checked_metrics",
-    "counted_measures",
-    "evaluate",
-    "mean_score",
-    "r_squared",
-    "require_rows",
-    "score_of",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Measures of rows that are drawn again and again: one product for all samples, where calling scikit-learn for each would take minutes.
 

@@ -18,24 +18,6 @@ from mtldsl.solution.predictors import FittedSolution, default_measure, predicto
 from mtldsl.solution.score import Counted, Score, as_measure, counted_measures, evaluate, mean_score
 from mtldsl.utils.validation import as_whole, check_seed, generator, quoted
 
-__all__ = [
-    "SETTINGS",
-    "ScoreIntervals",
-    "ScoredMeasure",
-    "better",
-    "bootstrap_scores",
-    "choose_measures",
-    "constant_score",
-    "guesses",
-    "named_score",
-    "named_scores",
-    "outputs_beside",
-    "percentiles",
-    "resample_measure",
-    "truth_of",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Percentile intervals: what a number was on data drawn again.
 
@@ -94,38 +76,19 @@ class ScoreIntervals:
 
     @property
     def table(self) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = []
-        if (
-            self.estimate.by_task is not None
-            and self.low_by_task is not None
-            and self.high_by_task is not None
-        ):
-            assert self.undefined is not None
-            numbers = zip(
-                self.names,
-                self.estimate.by_task,
-                self.low_by_task,
-                self.high_by_task,
-                self.undefined,
-                strict=True,
-            )
-            for name, score, low, high, undefined in numbers:
-                rows.append(
-                    {
-                        "task": name,
-                        "score": float(score),
-                        "low": float(low),
-                        "high": float(high),
-                        "undefined": int(undefined),
-                    }
-                )
-        whole = {
-            "score": float(self.estimate),
-            "low": self.low,
-            "high": self.high,
-            "undefined": int(np.isnan(self.samples).sum()),
-        }
-        return [*rows, {"task": None} | whole]
+        whole = (None, self.estimate, self.low, self.high, np.isnan(self.samples).sum())
+        each: Any = (self.names, self.estimate.by_task, self.low_by_task, self.high_by_task, self.undefined)
+        rows = [whole] if self.samples_by_task is None else [*zip(*each, strict=True), whole]
+        return [
+            {
+                "task": name,
+                "score": float(score),
+                "low": float(low),
+                "high": float(high),
+                "undefined": int(undefined),
+            }
+            for name, score, low, high, undefined in rows
+        ]
 
     def frame(self):
         """A pandas DataFrame with a row a task and one for all of them."""

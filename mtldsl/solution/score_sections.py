@@ -19,16 +19,6 @@ from mtldsl.solution.measures import meaning_of, measure_of_rare
 from mtldsl.solution.score_intervals import SETTINGS as INTERVALS
 from mtldsl.solution.score_intervals import ScoredMeasure, outputs_beside
 
-__all__ = [
-    "convergence",
-    "feature_sizes",
-    "features",
-    "learned_sections",
-    "path",
-    "scores",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What was learned beside the weights: matrices, weights of similarities, graphs of labels.
 
@@ -246,15 +236,13 @@ def _row(tasks: Tasks, i: int, found: list[ScoredMeasure], facts: ReportContext)
         if facts.classes
         else []
     )
-    cells = [
-        (
-            _with_ends(one.by_task[i], one.low[i], one.high[i]),
-            *(_of_task(one.separate, i) for _ in _separate_head(one)),
-            shortened(one.guess[i]),
-        )
-        for one in found
-    ]
-    return (tasks.task_names[i], f"{len(y):,}", *share, *(cell for pair in cells for cell in pair))
+    cells = []
+    for one in found:
+        cells.append(_with_ends(one.by_task[i], one.low[i], one.high[i]))
+        if one.separate is not None:
+            cells.append("-" if one.separate.by_task is None else shortened(one.separate.by_task[i]))
+        cells.append(shortened(one.guess[i]))
+    return (tasks.task_names[i], f"{len(y):,}", *share, *cells)
 
 
 def _overall(one: ScoredMeasure) -> tuple[str, ...]:
@@ -269,10 +257,6 @@ def _overall(one: ScoredMeasure) -> tuple[str, ...]:
 def _separate_head(one: ScoredMeasure) -> tuple[str, ...]:
     """The head of the column of separate models, where there are any."""
     return () if one.separate is None else ("alone",)
-
-
-def _of_task(score, i: int) -> str:
-    return "-" if score.by_task is None else shortened(score.by_task[i])
 
 
 def _with_ends(score: float, low: float, high: float) -> str:

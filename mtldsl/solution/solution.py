@@ -33,12 +33,6 @@ if TYPE_CHECKING:
     from mtldsl.certificates.proof_writer import SolutionCertificate
     from mtldsl.data.kernel_map import KernelMap
 
-__all__ = [
-    "Gap",
-    "Solution",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The relative duality gap, with the absolute one beside it.
 

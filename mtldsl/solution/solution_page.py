@@ -31,13 +31,6 @@ from mtldsl.solution.score_sections import convergence, features, learned_sectio
 from mtldsl.utils.files import atomic_file, named
 from mtldsl.utils.validation import as_path
 
-__all__ = [
-    "html_report",
-    "panel_of",
-    "write_report",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The page of a solution, section by section.
 
@@ -123,7 +116,12 @@ def panel_of(solution: Any) -> Panel:
         tables.append(table)
     if solution.note:
         notes.append(solution.note)
-    model = Panel("The model", text="\n".join([solution.model, *_parameters(solution)]))
+    model = Panel(
+        "The model",
+        text="\n".join(
+            [solution.model, *(f"{name} = {value:g}" for name, value in solution.parameters.items())]
+        ),
+    )
     verdict = solution.status if solution.verified else f"{solution.status} (as saved, not verified)"
     return Panel(
         "Solution",
@@ -189,7 +187,3 @@ def _largest(solution: Any) -> tuple[Table | None, list[str]]:
     ]
     rows, notes = some_rows(rows, "features with weights")
     return Table(head, rows, "The largest weights"), notes
-
-
-def _parameters(solution: Any) -> list[str]:
-    return [f"{name} = {value:g}" for name, value in solution.parameters.items()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -22,41 +22,15 @@ from mtldsl.utils.memory import require_memory
 if TYPE_CHECKING:
     import networkx
 
-__all__ = [
-    "FittedSolution",
-    "LabelGraphPredictor",
-    "PerTaskPredictor",
-    "decide",
-    "edge_usage",
-    "graph",
-    "loss_kind",
-    "loss_of",
-    "not_over_labels",
-    "probabilities",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Predictions of losses over a graph of labels: all labels of a sample at once, and what its edges decide.
-
-
-class FittedGraphSolution(Protocol):
-    """Solution over a graph of labels, as its predictors see it."""
-
-    coef: np.ndarray
-    intercept: np.ndarray | None
-    loss: dict
-    label_graph: LearnedGraph | None
-
-    @property
-    def schema(self) -> Schema: ...
 
 
 @dataclass(frozen=True)
 class LabelGraphPredictor:
     """The labelling with the highest score of every sample, over the edges whose weights are not zero."""
 
-    of: FittedGraphSolution
+    of: Any  # a Solution
 
     def decision_function(self, X) -> np.ndarray:
         return self._inference().margins(self._matrix(X, "decision_function"))
@@ -166,7 +140,7 @@ class LabelGraphPredictor:
         return self.of.schema.inputs(X)
 
 
-def graph(solution: FittedGraphSolution) -> networkx.Graph:
+def graph(solution: Any) -> networkx.Graph:
     """Return the labels, joined by the edges whose weights are not zero.
 
     Attributes of an edge: `weight` ||V_c||_F; `coupling`, the mean over the training rows of the score where the two labels agree
@@ -180,7 +154,7 @@ def graph(solution: FittedGraphSolution) -> networkx.Graph:
     return _label_graph(solution, "solution.graph").to_networkx()
 
 
-def edge_usage(solution: FittedGraphSolution, X) -> dict[tuple[str, ...], float]:
+def edge_usage(solution: Any, X) -> dict[tuple[str, ...], float]:
     """{labels of an edge: the share of the rows of X, a matrix or Tasks, whose predicted labelling is another one without that edge}.
 
     Every edge (and clique) with weights is there, the one that is used most first: weights alone do not tell how often an edge decides.
@@ -189,7 +163,7 @@ def edge_usage(solution: FittedGraphSolution, X) -> dict[tuple[str, ...], float]
     return LabelGraphPredictor(solution).edge_usage(X)
 
 
-def _label_graph(solution: FittedGraphSolution, typed: str) -> LearnedGraph:
+def _label_graph(solution: Any, typed: str) -> LearnedGraph:
     if solution.label_graph is None:
         raise not_over_labels(typed, solution.loss)
     return solution.label_graph
@@ -246,32 +220,29 @@ class PerTaskPredictor:
     def predict(self, X, return_certified: bool):
         if return_certified:
             raise not_over_labels("predict(X, return_certified=True)", self.of.loss)
-        z, cuts = self.decision_function(X), self.of.thresholds
-        if isinstance(z, list):
-            return [self._decide(zi, None if cuts is None else cuts[i]) for i, zi in enumerate(z)]
-        return self._decide(z, cuts)
+        return self._shaped_like(self.decision_function(X), "answers", "predict")
 
     def predict_proba(self, X):
         probabilities(self.of.loss, np.zeros(1))  # before the inputs are looked at
-        z = self.decision_function(X)
-        return (
-            [probabilities(self.of.loss, zi) for zi in z]
-            if isinstance(z, list)
-            else probabilities(self.of.loss, z)
-        )
+        return self._shaped_like(self.decision_function(X), "probabilities", "predict_proba")
+
+    def _shaped_like(self, z, needs: Needs, typed: str):
+        """Answers in the shape of the scores: one vector a task, or a matrix."""
+        if isinstance(z, list):
+            return self.answers(z, needs, typed)
+        return np.column_stack(self.answers(list(z.T), needs, typed))
 
     def scores(self, tasks: Tasks, metric, method: str) -> np.ndarray:
         typed, cuts = f"{method}(tasks)", self.of.thresholds
-        parts = self._scores_and_labels(tasks, method)
+        scores, truth = self._scores_and_labels(tasks, method)
         if metric is not None:
             self.require_labels_predicted(typed)
             metrics = checked_metrics(metric, tasks, typed)
             cuts = np.zeros(tasks.n_tasks) if cuts is None else cuts
             return np.array(
-                [score_of(*of_task, typed=typed) for of_task in zip(metrics, *parts, cuts, strict=True)]
+                [score_of(*one, typed=typed) for one in zip(metrics, scores, truth, cuts, strict=True)]
             )
-        each = [None] * tasks.n_tasks if cuts is None else cuts
-        pairs = [(self._decide(z, cut), y) for z, y, cut in zip(*parts, each, strict=True)]
+        pairs = zip(self.answers(scores, "answers", typed), truth, strict=True)
         if self.of.loss["labels"] == "sign" or cuts is not None:
             require_kind(tasks, "sign", typed)
             return np.array([np.mean(p == y) for p, y in pairs])
@@ -293,28 +264,32 @@ class PerTaskPredictor:
     def outputs(self, inputs, needs: Needs, typed: str) -> list[np.ndarray]:
         W, b = self.of.coef, self.of.intercept
         b = np.zeros(W.shape[1]) if b is None else b
-        if needs == "values" and self.of.loss["labels"] == "sign":
+        if isinstance(inputs, list):
+            return self.answers(
+                [X @ w + shift for X, w, shift in zip(inputs, W.T, b, strict=True)], needs, typed
+            )
+        return self.answers(list((inputs @ W + b).T), needs, typed)
+
+    def answers(self, z: list[np.ndarray], needs: Needs, typed: str) -> list[np.ndarray]:
+        """Return what a measure needs of scores, one vector a task."""
+        loss, cuts = self.of.loss, self.of.thresholds
+        if needs == "values" and loss["labels"] == "sign":
             raise ModelError(
-                f"{self.of.loss['word']} predicts labels, and this measure is of numbers",
+                f"{loss['word']} predicts labels, and this measure is of numbers",
                 term=typed,
                 write_instead="write a measure of labels, such as metric='accuracy'",
             )
         if needs not in ("values", "answers"):
             self.require_labels_predicted(typed)
-        scores = (
-            [Xi @ w + shift for Xi, w, shift in zip(inputs, W.T, b, strict=True)]
-            if isinstance(inputs, list)
-            else list((inputs @ W + b).T)
-        )
-        cuts = np.zeros(len(scores)) if self.of.thresholds is None else self.of.thresholds
-        if needs == "answers":
-            cuts = [None] * len(scores) if self.of.thresholds is None else self.of.thresholds
-            return [self._decide(z, cut) for z, cut in zip(scores, cuts, strict=True)]
-        if needs == "labels":
-            return [np.where(z >= cut, 1.0, -1.0) for z, cut in zip(scores, cuts, strict=True)]
+        if needs == "scores":
+            return z
         if needs == "probabilities":
-            return [probabilities(self.of.loss, z) for z in scores]
-        return scores if needs == "scores" else [self._atom().decide(z) for z in scores]
+            return [probabilities(loss, one) for one in z]
+        if needs == "labels" or (needs == "answers" and cuts is not None):
+            cuts = np.zeros(len(z)) if cuts is None else cuts
+            return [np.where(one >= cut, 1.0, -1.0) for one, cut in zip(z, cuts, strict=True)]
+        atom = loss_of(loss)
+        return [atom.decide(one) for one in z]
 
     def _scores_and_labels(self, tasks: Tasks, method: str) -> tuple[list, list]:
         """(the decision function, the labels), one vector a task; DataError where the tasks are not those of training."""
@@ -322,12 +297,6 @@ class PerTaskPredictor:
         z = like.forward(self.of.coef)
         z = z if self.of.intercept is None else z + np.repeat(self.of.intercept, tasks.counts)
         return tasks.per_task(z), tasks.per_task(tasks.targets)
-
-    def _decide(self, z, threshold):
-        return self._atom().decide(z) if threshold is None else np.where(z >= threshold, 1.0, -1.0)
-
-    def _atom(self) -> Loss:
-        return loss_of(self.of.loss)
 
     @staticmethod
     def check(fields: dict) -> None:
@@ -360,11 +329,6 @@ def loss_kind(facts: dict) -> type[Loss]:
     if not issubclass(kind, Loss):
         raise ValueError(f"its loss is {facts['word']!r}, which is not a loss")
     return kind
-
-
-def decide(loss: dict, z):
-    """Return what a loss makes of scores z: labels, counts, or the scores themselves."""
-    return loss_of(loss).decide(z)
 
 
 def probabilities(loss: dict, z):

@@ -8,8 +8,6 @@ from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.atoms.metrics.top_places import PrecisionAt, RecallAt
 from mtldsl.errors import DataError, ModelError
 
-__all__ = ["best_threshold"]
-
 #: Scores nearer than this share of the largest are one score: a matrix product says no more about them.
 _SAME_SCORE_SHARE = 64 * np.finfo(float).eps
 

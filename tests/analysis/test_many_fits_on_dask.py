@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 
+import cloudpickle
 import joblib
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import pytest
 import mtldsl as mtl
 from mtldsl.atoms.metrics import ErrorRate, FScore
 from mtldsl.estimators import MultiTaskClassifier, MultiTaskClassifierCV
-from mtldsl.problems.parallel_fits import _SerializedArguments
+from mtldsl.problems.parallel_fits import SharedArguments
 
 pytest.importorskip("distributed", reason="pip install -e .[dask]")
 
@@ -102,13 +103,14 @@ def test_ctrl_c_comes_through_and_leaves_no_work(client_of_processes):
         assert problem.cross_validate(lam, [1.0], folds=3).best_value == 1.0
 
 
-def test_the_data_are_sent_once_and_the_model_without_them():
+def test_the_data_are_sent_once_with_the_model():
     wide = mtl.Tasks.shared(RNG.normal(size=(4000, 50)), RNG.normal(size=(4000, 3)))
     W, lam = mtl.Weights(wide), mtl.Parameter(1.0, name="lam")
     problem = mtl.minimize(mtl.squared_loss(W, wide) + lam * mtl.l21_norm(W)).with_tasks(wide)
-    sent = _SerializedArguments((problem, lam), wide)
-    assert len(sent.content) < 20_000 and wide.__sizeof__() >= 8 * 4000 * 53
-    model, parameter = sent.values(wide)
-    assert model.first_loss.tasks is wide and model.parameters[0] is parameter
+    sent = cloudpickle.dumps(SharedArguments(len, (problem, lam), wide))
+    assert len(sent) < wide.__sizeof__() + 40_000 and wide.__sizeof__() >= 8 * 4000 * 53
+    there = pickle.loads(sent)
+    model, parameter = there.common
+    assert model.first_loss.tasks is there.tasks and model.parameters[0] is parameter
     _ = wide.inputs, wide.column_lengths, wide.by_features if wide.is_sparse else None
     assert len(pickle.dumps(wide)) < 1.1 * wide.__sizeof__() + 10_000

@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from itertools import cycle
 
 import numpy as np
 import pytest
@@ -22,8 +21,6 @@ from mtldsl.language import expressions, objective
 from mtldsl.normal_form import canonicalize
 from mtldsl.normal_form.form import NormalForm
 from mtldsl.normal_form.term import LinearMap, LossTerm
-from mtldsl.problems import statement_check
-from mtldsl.problems.statement_check import CheckSettings, ShareCheck
 from mtldsl.solution import build as solved
 from mtldsl.solution import fields
 from tests.atoms.new_words import NEW, Magnitudes
@@ -260,13 +257,6 @@ SABOTAGES = [
 ]  # fmt: skip
 
 
-@pytest.fixture(params=["all samples", "a share"])
-def looked_at(request, monkeypatch):
-    """Whether samples are few, or many."""
-    if request.param == "a share":
-        monkeypatch.setattr(statement_check, "SETTINGS", CheckSettings(whole_samples=0, checked_share=0.25))
-
-
 def does_not_come_out(monkeypatch, sabotage, build, named, **options):
     sabotage(monkeypatch)
     statement, constraints = build()
@@ -278,7 +268,7 @@ def does_not_come_out(monkeypatch, sabotage, build, named, **options):
 
 @pytest.mark.slow
 @for_each("sabotage, build, named", SABOTAGES)
-def test_a_sabotage_does_not_come_out(monkeypatch, looked_at, sabotage, build, named):
+def test_a_sabotage_does_not_come_out(monkeypatch, sabotage, build, named):
     # a bound of `multipliers`, which does not ask the oracle, would tell first
     solver = "dual_ascent" if sabotage is blind_oracle else "auto"
     does_not_come_out(monkeypatch, sabotage, build, named, max_iter=100, solver=solver)
@@ -342,35 +332,6 @@ def tables(labels="real", kind="table", n=120, d=4, m=4, seed=1, exponent=0):
     if "group" in kind:
         return mtl.Tasks.grouped(X, Y[:, 0], rng.permutation(np.repeat(np.arange(m), n // m)))
     return mtl.Tasks.shared(X, Y, sample_weights=weights)
-
-
-@for_each(
-    "kind, loss",
-    zip(
-        ["table", "missing", "sparse", "weights", "grouped", "sparse groups"],
-        cycle(["squared_loss", "huber_loss", "logistic_loss"]),
-        strict=False,
-    ),
-)
-def test_a_share_of_many_samples_says_what_all_of_them_say(kind, loss):
-    """The value by a share is the value as typed, at a mean and with intercepts too; other samples are looked at where weights are others."""
-    labels, n = "sign" if loss == "logistic_loss" else "real", 24_000 if "group" in kind else 6_000
-    tasks, W = with_weights(tables(labels, kind, n, exponent=3), intercept=True)
-    seen = set()
-    for mean in (False, True):
-        problem = mtl.minimize(2.0 * getattr(mtl, loss)(W, tasks, mean=mean) + 0.5 * mtl.ridge(W))
-        form, term = problem.form(), problem.objective.terms[0]
-        assert ShareCheck.is_for(form, term)
-        for size in (0.0, 1e-3, 1.0):
-            x = {name: np.full(shape, size) for name, shape in form.shapes.items()}
-            point = TypedPoint(x, {})
-            look = ShareCheck(form, term, point)
-            seen.add(look.some.start)
-            # sums of 24,000 numbers in two orders
-            assert look.value() == pytest.approx(point.value(term), rel=1e-10)
-
-            assert 0.0 < look.typed_value() < 0.2 * point.value(term)
-    assert len(seen) > 1
 
 
 def test_every_way_to_a_solution_is_looked_at(monkeypatch):

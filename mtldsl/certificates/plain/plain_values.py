@@ -22,6 +22,21 @@ from mtldsl.language.learned_unknowns import LearnedUnknown
 from mtldsl.language.scalars import Operation
 from mtldsl.language.substitution import intercepts_of
 
+__all__ = [
+    "TypedPoint",
+    "matrix_of",
+    "over_tasks",
+    "pointwise",
+    "predictions",
+    "rounding_of_samples",
+    "scores",
+    "sums_of_table",
+    "sums_of_tasks",
+    "table_of",
+    "totals_of",
+]
+
+
 # --------------------------------------------------------------------------------------------------------------
 # Expressions at a point, and what they predict: X_i w_i + b_i by numpy's own products, from the numbers that tasks hold.
 
@@ -82,27 +97,6 @@ def predictions(tasks: Any, W: np.ndarray, b: np.ndarray | None, sizes: bool = F
     if b is not None:
         z += np.repeat(b, tasks.counts)
     return z
-
-
-def some_samples(tasks: Any, values: np.ndarray, some: slice) -> np.ndarray:
-    """Return some of the values (N,) of samples: of one complete table some rows, else some positions."""
-    is_table = tasks.is_shared and tasks.mask is None
-    return values.reshape(tasks.n_tasks if is_table else 1, -1)[:, some].ravel()
-
-
-def some_predictions(tasks: Any, W: np.ndarray, b: np.ndarray | None, some: slice) -> tuple:
-    """Return the tasks of `some_samples` and X_i w_i + b_i there."""
-    if tasks.is_shared and tasks.mask is None:
-        z = scores(tasks.X[some], W, b)
-        return np.repeat(np.arange(len(z)), z.shape[1]), z.ravel()
-    task = np.repeat(np.arange(tasks.n_tasks), tasks.counts)[some]
-    each = W.T[task]
-    if tasks.is_shared:
-        X = tasks.X[np.flatnonzero(tasks.mask.T)[some] % tasks.X.shape[0]]
-    else:
-        X = tasks.stacked[some]
-    z = np.ravel(X.multiply(each).sum(axis=1)) if sparse.issparse(X) else np.einsum("ij,ij->i", X, each)
-    return task, z if b is None else z + b[task]
 
 
 def scores(X: Any, W: np.ndarray, b: np.ndarray | None, sizes: bool = False) -> np.ndarray:

@@ -20,11 +20,6 @@ from mtldsl.errors import DataError, Spelled
 from mtldsl.utils.files import reading, regular_file
 from mtldsl.utils.validation import as_flag, as_whole
 
-__all__ = [
-    "arff_tasks",
-    "read_arff",
-]
-
 _QUOTED = r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\""""
 _ATTRIBUTE = re.compile(rf"@attribute\s+({_QUOTED}|[^\s{{]+)(?:\s+|(?=\{{))(\{{.*\}}|\S.*)$", re.IGNORECASE)
 _PIECE = re.compile(rf"{_QUOTED}|[,\t]|[^,\t'\"]+|['\"]")

@@ -28,16 +28,6 @@ from mtldsl.utils.files import read_archive, reading, regular_file
 from mtldsl.utils.memory import as_dense, available_memory
 from mtldsl.utils.validation import as_flag, as_list, as_path, as_whole, quoted
 
-__all__ = [
-    "OtherVariable",
-    "mat_variables",
-    "read_libsvm",
-    "read_mat",
-    "read_npz",
-    "tasks_of_variables",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The variables of a MATLAB file, read by a process of its own: see `mat_process`.
 
@@ -223,7 +213,6 @@ def read_npz(
     """
     binary = as_flag(binary, "read_npz(path, binary")
     check_impute(impute, path)
-    binary = as_flag(binary, "read_npz(path, binary")
     arrays = read_archive(path, "an .npz file of numbers", role="data")
     inputs, targets = (
         _numbers(path, name, _member(path, arrays, name, role)) for name, role in ((X, "X"), (Y, "Y"))
@@ -277,11 +266,6 @@ def read_libsvm(
         )
     if n_features is not None and not 1 <= (as_whole(n_features) or 0) < 1 << 31:
         raise DataError(f"read_libsvm: n_features={quoted(n_features)}: write a whole number of columns")
-    binary, multilabel = (
-        as_flag(binary, "read_libsvm(path, binary"),
-        as_flag(multilabel, "read_libsvm(path, multilabel"),
-    )
-    one_vs_rest = as_flag(one_vs_rest, "read_libsvm(path, one_vs_rest")
     if zero_based is not None:
         zero_based = as_flag(zero_based, "read_libsvm(path, zero_based")
     for one in paths:

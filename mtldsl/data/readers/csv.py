@@ -28,14 +28,6 @@ from mtldsl.errors import DataError, Spelled
 from mtldsl.utils.files import regular_file
 from mtldsl.utils.validation import as_flag, as_list, as_whole, quoted
 
-__all__ = [
-    "delimiter_of",
-    "no_number",
-    "read_csv",
-    "rows_of",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What to say of a column that was to hold numbers and has text: what the text is decides what there is to write.
 

@@ -19,13 +19,6 @@ from mtldsl.errors import DataError
 from mtldsl.utils.arrays import as_array
 from mtldsl.utils.files import read_archive, regular_file
 
-__all__ = [
-    "TextRows",
-    "read_held_out",
-    "read_inputs",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Rows without labels, for a model that is there: the columns that it was learned on, by name, in its order.
 

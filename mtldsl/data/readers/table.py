@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from scipy import sparse
@@ -26,28 +26,6 @@ from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, Spelled
 from mtldsl.utils.arrays import MAX_EXACT_WHOLE
 from mtldsl.utils.validation import MAX_MAGNITUDE, MIN_MAGNITUDE
-
-__all__ = [
-    "ANSWERS",
-    "MISSING",
-    "DataColumn",
-    "DataTable",
-    "answer",
-    "answers_of",
-    "as_numbers",
-    "check_impute",
-    "codes_of",
-    "exact_number",
-    "fill_table_gaps",
-    "in_order",
-    "is_lost",
-    "is_missing",
-    "is_number",
-    "number",
-    "require_distinct",
-    "with_point",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # What one cell of a file says: a number, a missing value, a label.
@@ -406,7 +384,8 @@ class DataTable:
         column = self.columns[j]
         if column.unusable:
             raise DataError(f"{self.path}: column {column.name!r} " + column.unusable)
-        return _dense(self.cells[:, [j]])[:, 0]
+        cells: Any = self.cells[:, [j]]
+        return (cells.toarray() if sparse.issparse(cells) else cells)[:, 0]
 
     def _weights(self, j: int) -> np.ndarray:
         """Column j as sample weights; DataError names the line of one that is none."""
@@ -505,7 +484,3 @@ def require_distinct(names: Sequence[str], path) -> None:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise DataError(f"two columns are named {twice!r}", term=path, write_instead="rename one")
-
-
-def _dense(cells) -> np.ndarray:
-    return cells.toarray() if sparse.issparse(cells) else cells
