@@ -30,7 +30,6 @@ __all__ = [
     "predictions",
     "rounding_of_samples",
     "scores",
-    "sums_of_table",
     "sums_of_tasks",
     "table_of",
     "totals_of",
