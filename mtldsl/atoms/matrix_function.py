@@ -195,7 +195,10 @@ class MatrixFunction(Atom):
         raise NotImplementedError
 
     def dual_gauge(self, Z) -> float:
-        raise NotImplementedError
+        """The smallest t >= 0 with Z in t * dom g*: 0 where `finite_dual`."""
+        if not self.finite_dual:
+            raise NotImplementedError
+        return 0.0
 
     def dual_project(self, Z) -> np.ndarray:
         return Z

@@ -277,9 +277,6 @@ class EqualTo(_BoundSet):
     def support(self, Z):
         return float(np.sum(self.bound * Z))
 
-    def dual_gauge(self, Z):
-        return 0.0
-
 
 def _checked(bound, symbol: str, no_bound: float | None) -> float | np.ndarray:
     """A float or a read-only float64 copy; ModelError where an entry is NaN or an infinity nothing obeys."""
@@ -449,6 +446,3 @@ class ColumnsOnSimplex(Set):
 
     def support(self, Z):
         return float(self.total * Z.max(axis=0).sum())
-
-    def dual_gauge(self, Z):
-        return 0.0

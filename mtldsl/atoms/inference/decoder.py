@@ -79,8 +79,8 @@ def in_parts(n: int, threads: int, action: Callable[[slice], None], operations: 
         pool.shutdown(cancel_futures=True)  # after Ctrl-C no part is begun any more
 
 
-#: The methods by name, with their code in the compiled loops.
-METHODS = {"elimination": 0, "enumeration": 1, "mplp": 2}
+#: By name.
+METHODS = ("elimination", "enumeration", "mplp")
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Decoder:
     the entries of the nodes by the caller (loss-augmented inference).
 
     Attributes: method (the one chosen), code, treewidth (of the min-fill order), is_exact; plan, work_size, iwork_size: what
-    `kernels.map_one.map_one` needs.
+    `mtldsl.atoms.inference.map_kernels.map_one` needs.
 
     Raises ModelError: unknown method, too many labels or too large a treewidth for the method asked for, scores of another shape
     or not finite, a clique that is none.
@@ -131,7 +131,6 @@ class Decoder:
         order, scopes = min_fill(cliques)
         self.treewidth = max(map(len, scopes))
         self.method = _chosen(cliques, order, scopes) if method == "auto" else method
-        self.code = METHODS[self.method]
         self.is_exact = self.method != "mplp"
         self.work_size, self.iwork_size = 1, 1
         self.operations = 1.0  # of one labelling, roughly
@@ -162,44 +161,37 @@ class Decoder:
 
     @property
     def choice(self) -> tuple[bool | None, bool | None]:
-        """The first two arguments of `kernels.map_one.map_one`: (True, None) for elimination, (None, True) for enumeration."""
-        return True if self.code == 0 else None, True if self.code == 1 else None
+        """The first two arguments of `mtldsl.atoms.inference.map_kernels.map_one`: (True, None) for elimination, (None, True) for enumeration."""
+        return self.method == "elimination" or None, self.method == "enumeration" or None
 
     def scratch(self) -> tuple[np.ndarray, np.ndarray | None]:
-        """(work, iwork) for one caller of `kernels.map_one.map_one`; iwork is None where the method is exact."""
+        """(work, iwork) for one caller of `mtldsl.atoms.inference.map_kernels.map_one`; iwork is None where the method is exact."""
         return np.empty(self.work_size), None if self.is_exact else np.empty(self.iwork_size, dtype=np.int64)
 
     def __call__(self, scores, threads: int = 2) -> DecodedLabelings:
         """The best labellings for scores (n, S). Equal scores: always the same labelling, whatever the batch and the threads."""
-        scores = read_scores(self.cliques, scores)
-        from mtldsl.atoms.inference import sum_kernels as each
+        return self._decoded(scores, None, None, threads)
 
-        loops = (each.eliminate_each, each.enumerate_each, each.pass_messages_each)
+    def with_costs(self, scores, rows, costs, threads: int = 2) -> DecodedLabelings:
+        """The best labellings where labelling number r of instance i, label k in bit k, costs costs[rows[i], r] beside its score; by enumeration."""
+        return self._decoded(scores, rows, costs, threads)
+
+    def _decoded(self, scores, patterns, costs, threads: int) -> DecodedLabelings:
+        from mtldsl.atoms.inference.map_kernels import highest_each
+
+        scores = read_scores(self.cliques, scores)
         n = len(scores)
         labels = np.zeros((n, self.cliques.n_labels), dtype=np.uint8)
         values, upper = np.empty(n), np.empty(n)
 
         def decode(rows: slice) -> None:
-            work, iwork = self.scratch()
-            loops[self.code](scores[rows], self.plan, work, iwork, labels[rows], values[rows], upper[rows])
+            highest_each(
+                *self.choice, scores[rows], self.plan, *self.scratch(), None if patterns is None else patterns[rows], costs,
+                labels[rows], values[rows], upper[rows],
+            )  # fmt: skip
 
         in_parts(n, threads, decode, self.operations)
         return DecodedLabelings(labels, values, upper)
-
-    def with_costs(self, scores, rows, costs, threads: int = 2) -> DecodedLabelings:
-        """The best labellings where labelling number r of instance i, label k in bit k, costs costs[rows[i], r] beside its score; by enumeration."""
-        scores = read_scores(self.cliques, scores)
-        from mtldsl.atoms.inference.map_kernels import dearest_each
-
-        labels, values = np.zeros((len(scores), self.cliques.n_labels), dtype=np.uint8), np.empty(len(scores))
-
-        def decode(part: slice) -> None:
-            dearest_each(
-                scores[part], self.plan, self.scratch()[0], rows[part], costs, labels[part], values[part]
-            )
-
-        in_parts(len(scores), threads, decode, self.operations)
-        return DecodedLabelings(labels, values, values)
 
 
 def _chosen(cliques: Cliques, order, scopes) -> str:

@@ -9,11 +9,11 @@ from mtldsl.utils.jit import compiled
 
 __all__ = [
     "cost_of",
-    "dearest_each",
     "eliminate",
     "enumerate_labellings",
     "fill_tables",
     "highest",
+    "highest_each",
     "improve",
     "labelling_value",
     "loss_augmented_map",
@@ -544,7 +544,9 @@ def cost_of(patterns, dear, i, label):
 
 
 @compiled(nogil=True, error_model="numpy")
-def dearest_each(scores, plan, work, patterns, dear, labels, values):
-    """`loss_augmented_map` on every row of `scores` (n, S)."""
+def highest_each(eliminates, enumerates, scores, plan, work, iwork, patterns, dear, labels, values, upper):
+    """`highest` for every row of `scores` (n, S)."""
     for i in range(len(scores)):
-        values[i] = loss_augmented_map(scores[i], plan, work, dear[patterns[i]], 1.0, labels[i])
+        values[i], upper[i] = highest(
+            eliminates, enumerates, scores[i], plan, work, iwork, patterns, dear, i, 1.0, labels[i]
+        )

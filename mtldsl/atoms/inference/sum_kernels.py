@@ -6,11 +6,7 @@ import math
 
 from mtldsl.atoms.inference.cliques import GAP
 from mtldsl.atoms.inference.map_kernels import (
-    eliminate,
-    enumerate_labellings,
     fill_tables,
-    labelling_value,
-    pass_messages,
     subset_of,
     two_sums,
 )
@@ -18,13 +14,10 @@ from mtldsl.utils.jit import compiled
 
 __all__ = [
     "choose",
-    "eliminate_each",
     "entry_of",
-    "enumerate_each",
     "fill_changes",
     "keep_gaps",
     "leave_induced",
-    "pass_messages_each",
     "sum_eliminate",
     "sum_eliminate_each",
     "sum_enumerate",
@@ -156,29 +149,6 @@ def _sum_into_marginals(plan, work, marginals):
 
 # --------------------------------------------------------------------------------------------------------------
 # Whole batches, a function a method: only the method that is called is compiled.
-
-
-@compiled(nogil=True, error_model="numpy")
-def eliminate_each(scores, plan, work, iwork, labels, values, upper):
-    """`eliminate` on every row of `scores` (n, S)."""
-    for i in range(len(scores)):
-        eliminate(scores[i], plan, work, labels[i])
-        values[i] = upper[i] = labelling_value(scores[i], plan, labels[i])
-
-
-@compiled(nogil=True, error_model="numpy")
-def enumerate_each(scores, plan, work, iwork, labels, values, upper):
-    """`enumerate_labellings` on every row of `scores` (n, S)."""
-    for i in range(len(scores)):
-        enumerate_labellings(scores[i], plan, work, labels[i])
-        values[i] = upper[i] = labelling_value(scores[i], plan, labels[i])
-
-
-@compiled(nogil=True, error_model="numpy")
-def pass_messages_each(scores, plan, work, iwork, labels, values, upper):
-    """`pass_messages` on every row of `scores` (n, S)."""
-    for i in range(len(scores)):
-        values[i], upper[i] = pass_messages(scores[i], plan, work, iwork, labels[i])
 
 
 @compiled(nogil=True, error_model="numpy")

@@ -239,9 +239,6 @@ class MatrixNormal(Structure):
             for k, (product, log) in enumerate(zip(products, logs, strict=True))
         ]
 
-    def dual_gauge(self, Z) -> float:
-        return 0.0
-
     # ------------------------------------------------------------------------------------------ the matrices
 
     def start(self, shape) -> Matrices:

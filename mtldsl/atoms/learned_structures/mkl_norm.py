@@ -255,9 +255,6 @@ class MKLNorm(Structure, Regularizer):
         b, ball = self.sizes(Z), self.weights_ball
         return 0.5 * (float(np.asarray(self.about) @ b) if ball is None else ball.support(b))
 
-    def dual_gauge(self, Z):
-        return 0.0
-
     def _weights(self, W, delta: float) -> np.ndarray:
         """Those that are given, else the best ones in the ball."""
         ball = self.weights_ball

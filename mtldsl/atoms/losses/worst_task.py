@@ -33,7 +33,3 @@ class WorstTaskLoss(Loss):
     @property
     def has_prox(self) -> bool:
         return self.of.has_prox
-
-    @property
-    def exact_prox(self) -> bool:
-        return True

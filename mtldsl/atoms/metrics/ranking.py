@@ -229,18 +229,21 @@ class RankingMetric(Metric):
         return ranks, places, weights
 
     def dual_project(self, u, y) -> np.ndarray:
-        """u itself inside; else signs, sizes and totals are put right and u is mixed with the plane that has all pairs alike."""
-        u = np.asarray(u, float)
-        positive, negative = classes_of(y)
-        P, N = len(positive), len(negative)
-        unit, width = self.unit(P, N), self.width(P, N)
-        rows, columns = -u[positive] / unit, u[negative] / unit
-        if inside(rows, columns, width):
-            return u
-        rows, columns = nearest_margins(rows, columns, width)
-        moved = np.zeros(len(u))
-        moved[positive], moved[negative] = -unit * rows, unit * columns
-        return moved
+        P = int(np.sum(y > 0))
+        return _project_on_orders(u, y, self.unit(P, len(y) - P), self.width(P, len(y) - P))
+
+
+def _project_on_orders(u, y, unit: float, width: float) -> np.ndarray:
+    """u itself inside; else signs, sizes and totals are put right and u is mixed with the plane that has all pairs alike."""
+    u = np.asarray(u, float)
+    positive, negative = classes_of(y)
+    rows, columns = -u[positive] / unit, u[negative] / unit
+    if inside(rows, columns, width):
+        return u
+    rows, columns = nearest_margins(rows, columns, width)
+    moved = np.zeros(len(u))
+    moved[positive], moved[negative] = -unit * rows, unit * columns
+    return moved
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -456,25 +459,14 @@ class ROCArea(Metric):
     # ------------------------------------------------------------------------------------------ the conjugate
 
     def conjugate(self, u, y):
-        rows, columns, positive, negative = _sums(np.asarray(u, float), y)
+        u = np.asarray(u, float)
+        positive, negative = classes_of(y)
+        half = 0.5 * len(positive) * len(negative)
+        rows, columns = -half * u[positive], half * u[negative]
         if not inside(rows, columns, len(negative)):
             return np.inf
         return 0.0 - float(np.sum(np.clip(columns, 0.0, None))) / (len(positive) * len(negative))
 
     def dual_project(self, u, y):
-        """u itself inside; else signs and totals are put right and u is mixed with the plane that has all pairs alike."""
-        u = np.asarray(u, float)
-        rows, columns, positive, negative = _sums(u, y)
-        if inside(rows, columns, len(negative)):
-            return u
-        rows, columns = nearest_margins(rows, columns, len(negative))
-        unit, moved = 2.0 / (len(positive) * len(negative)), np.zeros(len(u))
-        moved[positive], moved[negative] = -unit * rows, unit * columns
-        return moved
-
-
-def _sums(u, y):
-    """The row and the column sums that u stands for, and the classes."""
-    positive, negative = classes_of(y)
-    half = 0.5 * len(positive) * len(negative)
-    return -half * u[positive], half * u[negative], positive, negative
+        P = int(np.sum(y > 0))
+        return _project_on_orders(u, y, 2.0 / (P * (len(y) - P)), float(len(y) - P))

@@ -148,33 +148,27 @@ def kronecker_apply(function: Callable, A: SpectralMatrix, B: SpectralMatrix, W)
     return result
 
 
-@on_one_blas_thread
 def thin_svd(W) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """U, s, V^T of W = U diag(s) V^T, without the columns that s has no value for.
+    """U, s, V^T of W = U diag(s) V^T, without the columns that s has no value for."""
+    return _decomposed(W, True)
 
-    LAPACK's divide and conquer may fail on a finite matrix ("SVD did not converge", seen on School); then by QR iterations.
-    """
+
+def singular_values(W) -> np.ndarray:
+    """s alone."""
+    return _decomposed(W, False)
+
+
+@on_one_blas_thread
+def _decomposed(W, with_vectors: bool):
+    """LAPACK's divide and conquer may fail on a finite matrix ("SVD did not converge", seen on School); then by QR iterations."""
     try:
-        return svd(W)
+        return svd(W, compute_uv=with_vectors)
     except np.linalg.LinAlgError:
         if not np.isfinite(W).all():
             raise
         from scipy import linalg  # slow to import, and rarely needed
 
-        return linalg.svd(W, full_matrices=False, lapack_driver="gesvd")
-
-
-@on_one_blas_thread
-def singular_values(W) -> np.ndarray:
-    """s alone."""
-    try:
-        return svd(W, compute_uv=False)
-    except np.linalg.LinAlgError:
-        if not np.isfinite(W).all():
-            raise
-        from scipy import linalg
-
-        return linalg.svd(W, compute_uv=False, lapack_driver="gesvd")
+        return linalg.svd(W, full_matrices=False, compute_uv=with_vectors, lapack_driver="gesvd")
 
 
 # --------------------------------------------------------------------------------------------------------------

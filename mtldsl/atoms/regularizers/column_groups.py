@@ -201,6 +201,8 @@ class HalfSquaredGroupNorm(ColumnGroups):
     columns: list[list[int]] | None = field(default=None, metadata={"names": "columns"})
 
     name: ClassVar[str] = "half_squared_group_norm"
+    r: ClassVar[int] = 1  # its place among the k-support norms
+    k_support: ClassVar[int] = 1
     meaning: ClassVar[str] = "half the squared sum over groups $c$ of columns of their Frobenius norms"
     formula: ClassVar[str] = r"\tfrac12\Big(\sum_c \|{}_c\|_F\Big)^2"
     finite_dual: ClassVar[bool] = True
@@ -212,15 +214,6 @@ class HalfSquaredGroupNorm(ColumnGroups):
     @classmethod
     def examples(cls):
         return [cls(), cls([[0, 1], [2, 3]]), cls([[3, 0], [1], [2]]), cls([[0, 1, 2, 3]])]
-
-    @property
-    def r(self) -> int:
-        """Its place among the k-support norms."""
-        return 1
-
-    @property
-    def k_support(self):
-        return 1
 
     def value(self, W):
         return 0.5 * float(self.norms(W).sum()) ** 2
@@ -236,9 +229,6 @@ class HalfSquaredGroupNorm(ColumnGroups):
 
     def conjugate(self, Z):
         return 0.5 * float(self.norms(Z).max(initial=0.0)) ** 2
-
-    def dual_gauge(self, Z):
-        return 0.0
 
 
 @register
@@ -318,6 +308,3 @@ class HalfSquaredKSupportNorm(ColumnGroups):
     def conjugate(self, Z):
         a = np.sort(self.norms(Z))[::-1][: self.r]
         return 0.5 * float(a @ a)
-
-    def dual_gauge(self, Z):
-        return 0.0

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.atom import ENTRIES, MATRIX, ROWS, in_parentheses, row_groups
+from mtldsl.atoms.atom import ENTRIES, MATRIX, ROWS, Separability, in_parentheses, row_groups
 from mtldsl.atoms.matrix_function import register
 from mtldsl.atoms.prox.shrinkage import shrinkage
 from mtldsl.atoms.regularizers.norm_base import Norm, WeightedNorm, checked_group_weights
@@ -327,16 +327,13 @@ class FrobeniusNorm(Norm):
     array([[1.5, 0. ], [0. , 2. ]])
     """
 
+    scales: ClassVar[Separability] = MATRIX
     name: ClassVar[str] = "frobenius_norm"
     meaning: ClassVar[str] = "the Frobenius norm"
     formula: ClassVar[str] = r"\|{}\|_F"
     separable: ClassVar[str] = "matrix"
     monotone: ClassVar[bool] = True
     order_preserving: ClassVar[bool] = True
-
-    @property
-    def scales(self):
-        return MATRIX
 
     def value(self, W):
         return float(np.linalg.norm(W))

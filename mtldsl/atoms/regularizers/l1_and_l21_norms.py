@@ -13,6 +13,7 @@ from mtldsl.atoms.atom import (
     ROUNDING_SHARE,
     ROWS,
     RowProfile,
+    Separability,
     is_same_along_rows,
 )
 from mtldsl.atoms.matrix_function import register
@@ -74,16 +75,13 @@ class L12Norm(WeightedNorm):
 
     weights: float | np.ndarray | None = None
 
+    scales: ClassVar[Separability] = COLUMNS
     name: ClassVar[str] = "l12_norm"
     meaning: ClassVar[str] = r"the $\ell_{1,2}$ norm, the sum of the columns' Euclidean norms"
     formula: ClassVar[str] = r"\|{}\|_{1,2}"
     weighted_formula: ClassVar[str] = r"\sum_i a_i \|{}_{\cdot i}\|_2"
     separable: ClassVar[str] = "columns"
     monotone: ClassVar[bool] = True
-
-    @property
-    def scales(self):
-        return COLUMNS
 
     @classmethod
     def examples(cls):
@@ -250,6 +248,7 @@ class L21Norm(_RowNorm):
 
     weights: float | np.ndarray | None = None
 
+    scales: ClassVar[Separability] = ROWS
     name: ClassVar[str] = "l21_norm"
     meaning: ClassVar[str] = r"the $\ell_{2,1}$ norm, the sum of the rows' Euclidean norms"
     formula: ClassVar[str] = r"\|{}\|_{2,1}"
@@ -257,10 +256,6 @@ class L21Norm(_RowNorm):
 
     def cell_norms(self, W):
         return np.sqrt(np.einsum("rc,rc->r", W, W))
-
-    @property
-    def scales(self):
-        return ROWS
 
     @property
     def profile(self):

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.atom import ROWS, in_parentheses
+from mtldsl.atoms.atom import ROWS, Separability, in_parentheses
 from mtldsl.atoms.matrix_function import register
 from mtldsl.atoms.regularizers.group_norms import check_lines, checked_family
 from mtldsl.atoms.regularizers.norm_base import Norm, checked_group_weights
@@ -80,6 +80,7 @@ class LatentGroupNorm(Norm):
     groups: list[list[int]] = field(metadata={"names": "rows"})
     weights: float | np.ndarray | None = None
 
+    scales: ClassVar[Separability] = ROWS
     name: ClassVar[str] = "latent_group_norm"
     meaning: ClassVar[str] = "the least sum of norms of parts $V_g$, each of one group of rows"
     formula: ClassVar[str] = r"\min_{\sum_g V_g = {}} \sum_g a_g \|V_g\|_F"
@@ -113,10 +114,6 @@ class LatentGroupNorm(Norm):
     def latex(self, argument):
         a = "" if self.weights is None else "a_g "
         return rf"\min_{{\sum_g V_g = {in_parentheses(argument)}}} \sum_g {a}\|V_g\|_F"
-
-    @property
-    def scales(self):
-        return ROWS
 
     @cached_property
     def _costs(self) -> np.ndarray:

@@ -125,9 +125,6 @@ class SquaredClusterNorm(Regularizer):
         )
         return 0.25 * float((self.lower + taken) @ squares)
 
-    def dual_gauge(self, Z):
-        return 0.0
-
     def _variances(self, s, n_tasks: int, less: float) -> np.ndarray:
         """clip(x s - less, lower, upper) of every singular value, those that are not there being `lower`; x > 0 makes the sum `trace`."""
         total = self.trace - self.lower * (n_tasks - len(s))
@@ -458,6 +455,3 @@ class SquaredTraceNorm(Regularizer):
 
     def conjugate(self, Z):
         return largest_singular_value(Z) ** 2 / 4.0
-
-    def dual_gauge(self, Z):
-        return 0.0
