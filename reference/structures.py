@@ -224,12 +224,11 @@ def objective(atom, W, matrices) -> float:
     return float(stated(np.asarray(W, float), tuple(map(_array, matrices)), atom).value)
 
 
-def block_optimum(atom, k: int, W, matrices, backend: str | None = None) -> BlockOptimum:
+def block_optimum(atom, k: int, W, matrices) -> BlockOptimum:
     """min over matrix k of the structure, W and the other matrices given: (value, matrix, status), by cvxpy.
 
     atom     : the structure, with what the model says of its matrices
-    matrices : arrays, one for each; that in place k only tells the side
-    backend  : "clarabel" or "scs"; None for the one that fits the side, the other where it fails
+    matrices : arrays, one for each; that in place k only tells the side, and with it which backend comes first
 
     The value is that of a feasible matrix, so never below the minimum but for rounding, and above it by 4e-8 or less,
     relatively (measured: 1e-12 to 6e-9 up to side 40, 4e-8 for a covariance whose eigenvalues span five orders of magnitude). Worse,
@@ -254,7 +253,7 @@ def block_optimum(atom, k: int, W, matrices, backend: str | None = None) -> Bloc
     value = stated(V, (*matrices[:k], T, *matrices[k + 1 :]), atom)
     problem = cp.Problem(cp.Minimize(value), range_constraints(T, atom, k, unit))
     found, failures = [], []
-    for name in [backend] if backend else _order(side):
+    for name in _order(side):
         for options in ATTEMPTS[name] if side <= SETTINGS.cheap_rows else ATTEMPTS[name][-1:]:
             if found and side > SETTINGS.cheap_rows:
                 break

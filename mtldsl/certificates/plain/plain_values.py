@@ -44,7 +44,6 @@ __all__ = [
 class PlainValueSettings:
     """Sizes of slabs, and of samples of rounding errors."""
 
-    slab_entries: int = 1 << 22  # numbers that are made beside the result at once
     slab_rows: int = 1 << 14  # samples of which a formula's temporaries stay in the cache
     # random signs of rounding errors that a function of many numbers is tried with
     rounding_directions: int = 4
@@ -86,13 +85,10 @@ def predictions(tasks: Any, W: np.ndarray, b: np.ndarray | None, sizes: bool = F
         return z.ravel() if tasks.mask is None else z[tasks.mask.T]
     z = np.empty(tasks.n_samples)
     ends = tasks.offsets.tolist()
-    if tasks.is_sparse:
-        _sparse_rows(tasks.stacked, tasks.offsets, W, z, sizes)
-    else:
-        X = tasks.stacked
-        for i, (first, last) in enumerate(pairwise(ends)):
-            rows = X[first:last]
-            np.matmul(abs(rows) if sizes else rows, W[:, i], out=z[first:last])
+    X = tasks.stacked
+    for i, (first, last) in enumerate(pairwise(ends)):
+        rows = X[first:last]
+        z[first:last] = (abs(rows) if sizes else rows) @ W[:, i]
     if b is not None:
         z += np.repeat(b, tasks.counts)
     return z
@@ -107,20 +103,6 @@ def scores(X: Any, W: np.ndarray, b: np.ndarray | None, sizes: bool = False) -> 
     if b is not None:
         z += b[:, None]
     return z
-
-
-def _sparse_rows(X, offsets, W, out: np.ndarray, sizes: bool) -> None:
-    """Write the products of the rows of every task with its column, some rows at a time: as one matrix over the features of all tasks."""
-    d, n = X.shape[1], X.shape[0]
-    flat, step = W.T.ravel(), max(1, SETTINGS.slab_entries * n // max(X.nnz, 1))
-    for first in range(0, n, step):
-        last = min(first + step, n)
-        a, b = int(X.indptr[first]), int(X.indptr[last])
-        owner = np.searchsorted(offsets, np.arange(first, last), side="right") - 1
-        entries = X.indptr[first : last + 1] - a
-        places = X.indices[a:b] + np.repeat(owner.astype(np.int64) * d, np.diff(entries))
-        data = abs(X.data[a:b]) if sizes else X.data[a:b]
-        out[first:last] = sparse.csr_array((data, places, entries), shape=(last - first, flat.size)) @ flat
 
 
 def table_of(tasks: Any, values: np.ndarray, missing: float) -> np.ndarray:

@@ -158,15 +158,9 @@ def _has_inputs_of(first: LossTerm, loss: LossTerm) -> bool:
 def _centres(losses: list[LossTerm]) -> np.ndarray:
     """(m,) the median label of every task whose labels are far from zero, 0 for the others."""
     found = np.zeros(losses[0].tasks.n_tasks)
-    ends = [(loss.tasks.targets, loss.tasks.offsets[:-1]) for loss in losses]
-    low, high = np.minimum.reduceat(*ends[0]), np.maximum.reduceat(*ends[0])
-    for pair in ends[1:]:
-        low = np.minimum(low, np.minimum.reduceat(*pair))
-        high = np.maximum(high, np.maximum.reduceat(*pair))
-    # no label is nearer to the median than half the width to both ends
-    may_be_far = np.maximum(np.abs(low), np.abs(high)) > 0.5 * SETTINGS.centre_ratio * (high - low)
-    for i in np.flatnonzero(may_be_far):
-        labels = np.concatenate([loss.tasks.per_task(loss.tasks.targets)[i] for loss in losses])
+    by_task = zip(*(loss.tasks.per_task(loss.tasks.targets) for loss in losses), strict=True)
+    for i, parts in enumerate(by_task):
+        labels = np.concatenate(parts)
         median = np.partition(labels, labels.size // 2)[labels.size // 2]
         if abs(median) > SETTINGS.centre_ratio * np.abs(labels - median).max():
             found[i] = median
