@@ -27,7 +27,6 @@ class Designs:
         self,
         loss: LossTerm,
         ids: np.ndarray | None = None,
-        whole: Designs | None = None,
         columns: list | None = None,
     ):
         self.loss, tasks = loss, loss.tasks
@@ -55,7 +54,7 @@ class Designs:
 
     def on(self, keep: np.ndarray) -> Designs:
         """Some of its tasks."""
-        return Designs(self.loss, self.ids[keep], self)
+        return Designs(self.loss, self.ids[keep])
 
     @property
     def is_many(self) -> bool:
