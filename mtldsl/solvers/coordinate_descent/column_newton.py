@@ -190,19 +190,11 @@ class DenseColumns:
 
     def squared_pull(self, u) -> np.ndarray:
         """`pull` of columns with all entries squared."""
-        p = len(self.rows)
-        out, at_once = np.zeros((self.n_tasks, p)), max(SETTINGS.scaled_entries // max(p, 1), 1)
-        for i, C in enumerate(self.columns):
-            table = (
-                u.reshape(self.n_tasks, -1)
-                if self.is_shared
-                else u[None, self.offsets[i] : self.offsets[i + 1]]
-            )
-            into = out if self.is_shared else out[i : i + 1]
-            for first in range(0, table.shape[1], at_once):
-                some = slice(first, first + at_once)
-                into += table[:, some] @ np.square(C[:, some]).T
-        return out
+        if self.is_shared:
+            C = self.columns[0]
+            return np.einsum("jk,jk,ik->ij", C, C, u.reshape(self.n_tasks, -1))
+        parts = zip(self.columns, np.split(u, self.offsets[1:-1]), strict=True)
+        return np.stack([np.einsum("jk,jk,k->j", C, C, part) for C, part in parts])
 
     def gram(self, weights) -> np.ndarray:
         """(m, p, p): X_i^T diag(weights_i) X_i; (1, p, p) where they are one."""

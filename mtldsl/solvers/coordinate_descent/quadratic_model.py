@@ -138,7 +138,7 @@ class GramModel:
         return first, last
 
     def _sweep_blocks(self) -> float:
-        """What a sweep within blocks of rows brings, each passed on to the others by a matrix product."""
+        """Sweep within blocks of rows, each passed on to the others by a matrix product; return what it brings."""
         from mtldsl.solvers.coordinate_descent.sweep_kernels import descend_gram
 
         p, total, nothing = self.penalty, 0.0, np.empty((0, 0))

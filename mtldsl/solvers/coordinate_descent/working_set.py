@@ -1,8 +1,6 @@
-"""Coordinate descent on few rows at a time: solve on a working set, look at all rows, add those that violate optimality.
+"""Smooth losses under row-sparse penalties: solve on the rows of W that matter, look at all rows, add those that are missing.
 
-The gap measured here steers; the proof is the certificate's, outside.
-Sources: Massias, Gramfort and Salmon, "Celer: a fast solver for the lasso with dual extrapolation", ICML 2018 (working sets);
-Bertrand and Massias, "Anderson acceleration of coordinate descent", AISTATS 2021 (extrapolation).
+A product with all features is paid a few times only; in between the problem is a small one of the same kind.
 """
 
 from __future__ import annotations
@@ -25,26 +23,16 @@ __all__ = [
 ]
 
 
-# --------------------------------------------------------------------------------------------------------------
-# Smooth losses under row-sparse penalties: solve on the rows of W that matter, look at all rows, add those that are missing.
-#
-# A product with all features is paid a few times only; in between the problem is a small one of the same kind.
-
-
 @dataclass(frozen=True)
 class WorkingSetSettings:
     """Constants of working sets.
 
     min_rows      : of a weight matrix; fewer are solved for at once
     violation_tol : of the small problem, relative to the largest violation outside
-    gap_share     : of the gap of all rows, to which that of a working set is brought: a finer one would be thrown away
-    call_flops    : in the time that a Newton step takes beside its own
     """
 
     min_rows: int = 200
     violation_tol: float = 0.1
-    gap_share: float = 0.1
-    call_flops: float = 3e6
 
 
 SETTINGS = WorkingSetSettings()

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mtldsl.data import products
 from mtldsl.normal_form.form import LossTerm
 from mtldsl.solvers.design.design import SETTINGS
 
@@ -16,6 +17,7 @@ __all__ = [
     "gram_outgrows_inputs",
     "gram_product",
     "quadratic_weights",
+    "rows_gram",
     "without_intercept",
 ]
 
@@ -72,6 +74,16 @@ def without_intercept(bordered: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.
 def centred_gram(gram, border, means) -> np.ndarray:
     """The Gram matrix of inputs less their means; border = total weight * means."""
     return gram - border[..., :, None] * means[..., None, :]
+
+
+def rows_gram(X, centred: bool) -> np.ndarray:
+    """X X^T (n, n), of centred columns where asked."""
+    K = products.gram(X.T)
+    if centred:
+        means = K.mean(axis=0)
+        K -= means
+        K -= (means - means.mean())[:, None]
+    return K
 
 
 def gram_product(gram, W) -> np.ndarray:

@@ -9,9 +9,8 @@ import numpy as np
 
 from mtldsl.data.products import gram, require_gram_memory
 from mtldsl.normal_form.form import LossTerm
-from mtldsl.solvers.design.gram import centred_gram
+from mtldsl.solvers.design.gram import centred_gram, rows_gram
 from mtldsl.solvers.linear_systems.factorizations import ShiftedFactors
-from mtldsl.utils.caching import cached_property
 from mtldsl.utils.interrupts import eigh
 from mtldsl.utils.memory import require_memory
 from mtldsl.utils.parallel import in_jobs
@@ -36,7 +35,6 @@ class RidgeSettings:
     task_steps          : of refinement, on a task by itself
     level_share         : of the largest l_j: so near to one another they are one, so near to zero they are zero
     shared_steps        : of refinement, on one X
-    means_share         : of the labels' squares: where their means are more, taking these off costs two digits
     formed_rows         : smaller side of sparse inputs up to which a matrix of that size is formed whatever it costs
     factored_rows       : the same where a factor of it costs less than `factored_iterations` of conjugate gradients
     blocked_factor      : by which multiplications of a factor are faster
@@ -50,7 +48,6 @@ class RidgeSettings:
     task_steps: int = 5
     level_share: float = 1e-13
     shared_steps: int = 4
-    means_share: float = 0.99
     formed_rows: int = 500
     factored_rows: int = 2000
     blocked_factor: float = 8.0
@@ -210,28 +207,16 @@ class SharedRidge:
         self.n, self.m = tasks.X.shape[0], tasks.n_tasks
         self.levels, self.rotation = _levels(L)
         Y = tasks.targets.reshape(self.m, self.n)
-        self.labels = Y if self.rotation is None else self.rotation.T @ Y
+        self.Y = (
+            Y if self.rotation is None else self.rotation.T @ Y
+        )  # (m, n), centred where there is an intercept
         self.centred = bool(loss.intercepts)
         self.x_means, self.y_means = np.zeros(tasks.n_features), np.zeros(self.m)
         self.total = float(self.n) if weights is None else float(weights.sum())
         if self.centred:
             shares = np.full(self.n, 1.0 / self.n) if weights is None else weights / weights.sum()
-            self.x_means, self.y_means = np.asarray(shares @ self.X).ravel(), self.labels @ shares
-
-    @cached_property
-    def Y(self) -> np.ndarray:
-        """(m, n) the labels, centred where there is an intercept."""
-        return self.labels - self.y_means[:, None] if self.centred else self.labels
-
-    def label_moments(self) -> tuple[np.ndarray, float]:
-        """(c Xc^T S Yc as (m, d), <c S Yc, Yc>); from labels as they are, where taking off their means costs no digits: no copy of them all."""
-        whole, means = (
-            float(np.vdot(self.weighted(self.labels), self.labels)),
-            self.weight * self.total * float(self.y_means @ self.y_means),
-        )
-        if means <= SETTINGS.means_share * whole:
-            return self.onto_features(self.weighted(self.labels)), whole - means
-        return self.onto_features(self.weighted(self.Y)), float(np.vdot(self.weighted(self.Y), self.Y))
+            self.x_means, self.y_means = np.asarray(shares @ self.X).ravel(), self.Y @ shares
+            self.Y = self.Y - self.y_means[:, None]
 
     def solutions(self, tol: float) -> Iterator[Solution]:
         if self._prefers_products and self.weights is None and self.levels.min() > 0:
@@ -301,7 +286,8 @@ class _ColumnSystem:
 
     def __init__(self, problem: SharedRidge):
         p = self.problem = problem
-        self.target, self.square = p.label_moments()
+        weighted = p.weighted(p.Y)
+        self.target, self.square = p.onto_features(weighted), float(np.vdot(weighted, p.Y))
         require_gram_memory(p.tasks.n_features, 1, "select features, or name another solver")
         G = gram(p.X, p.weights)
         if p.centred:
@@ -338,12 +324,9 @@ class _RowSystem:
             "name another solver, or subsample(rows) first",
         )
         self.target = p.Y
-        K = gram(p.X.T)
-        if p.centred:
-            means = K.mean(axis=0)
-            K -= means
-            K -= (means - means.mean())[:, None]
-        self.shifted = ShiftedFactors(K, p.levels / p.weight, p.n * p.tasks.n_features)
+        self.shifted = ShiftedFactors(
+            rows_gram(p.X, p.centred), p.levels / p.weight, p.n * p.tasks.n_features
+        )
 
     def weights(self, A) -> tuple[np.ndarray, np.ndarray]:
         return self.problem.onto_features(A), A

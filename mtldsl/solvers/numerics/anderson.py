@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -94,11 +95,11 @@ def _length(v: np.ndarray) -> float:
 # Source: Bertrand and Massias, "Anderson acceleration of coordinate descent", AISTATS 2021.
 
 
-#: Sweeps of a round, which an extrapolation ends; compiled rounds read it.
+#: Sweeps of a round, which an extrapolation ends.
 ROUND_SWEEPS = 5
 
 #: Entries of what is carried beside the weights, up to which that of earlier iterates is kept: of more,
-#: an extrapolated one is made anew, at the price of half a sweep. Compiled rounds read it.
+#: an extrapolated one is made anew, at the price of half a sweep.
 MAX_REMEMBERED_ENTRIES = 1 << 17
 
 
@@ -110,7 +111,7 @@ class IterateHistory:
 
     def __init__(self, state, sweeps: int):
         self.W = np.empty((sweeps + 1, state.W.size))
-        self.carried = None
+        self.carried: Any = None
         if state.carried.size <= MAX_REMEMBERED_ENTRIES or not hasattr(state, "carried_at"):
             self.carried = np.empty((sweeps + 1, state.carried.size))
         self.n = 0

@@ -329,28 +329,10 @@ def _is_still(x: np.ndarray, before: np.ndarray) -> bool:
     return bool(np.linalg.norm(x - before) <= SETTINGS.still_ratio * np.linalg.norm(before))
 
 
-def _rotate(
-    form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch
-) -> tuple[Point, bool]:
-    return rotated_squares.SharedSquares(form).run(tol, max_iter, start, watch)
-
-
 def _selection_refusal(form: NormalForm) -> str | None:
     if coordinate_descent.unsupported_reason(form) is None:
         return "a model of one smooth loss has Newton steps on its rows."
     return row_selection.selection_refusal(form)
-
-
-def _select_rows(
-    form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch
-) -> tuple[Point, bool]:
-    return row_selection.RowSelection(form, _solve_whole).run(max_iter, start, watch), True
-
-
-def _descend(
-    form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch
-) -> tuple[Point, bool]:
-    return _solve_whole(form, max_iter, start, watch, tol), True
 
 
 def _solve_whole(
@@ -389,7 +371,7 @@ METHODS = (
         "rotated_squares",
         "squares on one X, in the coordinates of its singular vectors",
         rotated_squares.unsupported_reason,
-        _rotate,
+        lambda form, *run: rotated_squares.SharedSquares(form).run(*run),
     ),
     Method(
         "row_newton",
@@ -413,13 +395,13 @@ METHODS = (
         "selected_rows",
         "the general method on growing sets of rows",
         _selection_refusal,
-        _select_rows,
+        lambda form, tol, *run: (row_selection.RowSelection(form, _solve_whole).run(*run), True),
     ),
     Method(
         "gradient",
         "accelerated steps, and proximal Newton steps where Hessians are small",
         lambda form: None,
-        _descend,
+        lambda form, tol, *run: (_solve_whole(form, *run, tol=tol), True),
     ),
 )
 

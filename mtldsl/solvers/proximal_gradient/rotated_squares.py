@@ -24,7 +24,7 @@ import numpy as np
 from mtldsl.atoms.prox.composition import ProxOfSum, prox_of_sum
 from mtldsl.data.products import gram, require_gram_memory
 from mtldsl.normal_form.form import LossTerm, NormalForm, single_block
-from mtldsl.solvers.design.gram import centred_gram
+from mtldsl.solvers.design.gram import centred_gram, rows_gram
 from mtldsl.solvers.numerics import operator_splitting
 from mtldsl.solvers.numerics.anderson import AndersonExtrapolation
 from mtldsl.solvers.solver import Point, Watch
@@ -115,12 +115,7 @@ class _RotatedStatistics:
             kept = values > SETTINGS.null_share * max(values[-1], 0.0)
             e, Q = values[kept], Q[:, kept]
         else:
-            K = gram(X.T)
-            if centred:
-                means = K.mean(axis=0)
-                K -= means
-                K -= (means - means.mean())[:, None]
-            values, P = eigh(K)
+            values, P = eigh(rows_gram(X, centred))
             kept = values > SETTINGS.null_share * max(values[-1], 0.0)
             P = P[:, kept] / np.sqrt(values[kept])
             e, Q = weight * values[kept], np.asarray(X.T @ P)
