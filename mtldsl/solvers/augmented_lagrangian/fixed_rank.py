@@ -269,7 +269,23 @@ def _settled(form: NormalForm, start: Point, tol: float, watch: Watch) -> Point 
     for name in loss.intercepts:
         whole = steps.W if right is None else steps.W @ right
         blocks[name] = designs.intercepts(whole, steps.b)[None, :]
-    return Point(blocks, [steps.u], None, start.iteration)
+    duals = _function_duals(form, block.name, steps.W, -steps.pull(steps.u))
+    return Point(blocks, [steps.u], duals, start.iteration)
+
+
+def _function_duals(form: NormalForm, block: str, W: np.ndarray, left: np.ndarray) -> list | None:
+    """Every function's multiplier: the ridges', and what these leave of `left` for one other; None where there are several others."""
+    if sum(f.atom.entry_quadratic is None for f in form.functions) != 1:
+        return None
+    ridges = {
+        k: f.coefficient * float(f.atom.entry_quadratic) * f.map.multiple_of(block) * W
+        for k, f in enumerate(form.functions)
+        if f.atom.entry_quadratic is not None
+    }
+    left = left - sum(form.functions[k].map.multiple_of(block) * v for k, v in ridges.items())
+    return [
+        ridges[k] if k in ridges else left / f.map.multiple_of(block) for k, f in enumerate(form.functions)
+    ]
 
 
 def _right(entry: MapEntry, q: int) -> np.ndarray | None:

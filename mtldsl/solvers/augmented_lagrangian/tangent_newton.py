@@ -187,7 +187,8 @@ class TangentSpaceNewton:
     def _scores(self, W: np.ndarray, b: np.ndarray) -> np.ndarray:
         return self.designs.forward(W if self.right is None else W @ self.right, b)
 
-    def _pull(self, y: np.ndarray) -> np.ndarray:
+    def pull(self, y: np.ndarray) -> np.ndarray:
+        """The gradient of the losses in W, where y are their multipliers."""
         pull = self.designs.adjoint(y)
         return pull if self.right is None else pull @ self.right.T
 
@@ -206,7 +207,7 @@ class TangentSpaceNewton:
         y = self.scores.multipliers(z, u, np.full(len(u), self.penalty))
         value, steps = self._value(W, z, y), 0
         while True:
-            of_loss = self._pull(y)
+            of_loss = self.pull(y)
             space = self._space(W, of_loss)
             g = space.entries(of_loss) + space.of_spectrum(self.spectrum)
             pull = float(np.linalg.norm(g)) / max(float(np.linalg.norm(of_loss)), self.floor)

@@ -60,16 +60,16 @@ class Bundle:
 
     def add(self, found: WeightPlanes, chosen: np.ndarray) -> None:
         """The planes found for the tasks in `chosen` (positions)."""
-        from mtldsl.solvers.cutting_planes.plane_kernels import add_planes
-
         if chosen.size == 0:
             return
         if self.counts[chosen].max() >= self.beta.shape[1]:
             self._grow()
-        add_planes(
-            self.planes, self.gram, self.deltas, self.beta, self.counts, self.idle,
-            chosen, found.slopes[chosen], found.deltas[chosen],
-        )  # fmt: skip
+        at, new = self.counts[chosen], found.slopes[chosen]
+        self.planes[chosen, at], self.deltas[chosen, at] = new, found.deltas[chosen]
+        self.beta[chosen, at], self.idle[chosen, at] = 0.0, 0
+        products = np.matmul(self.planes[chosen], new[:, :, None])[:, :, 0]  # of places not in use: zero
+        self.gram[chosen, at], self.gram[chosen, :, at] = products, products
+        self.counts[chosen] += 1
         for i in chosen:
             self.stored[i].append(found.stored[i])
 

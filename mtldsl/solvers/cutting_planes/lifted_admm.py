@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -96,10 +95,6 @@ class PlaneFunction(LossOfWeights):
 
     def natural_penalty(self) -> float:
         """Multipliers over weights, guessed at zero: slopes over the steps to where the planes are zero."""
-        return self._natural_penalty
-
-    @cached_property
-    def _natural_penalty(self) -> float:
         found = self.oracle(np.zeros((len(self.bundle.counts), self.bundle.size)))
         lengths = np.linalg.norm(found.slopes, axis=1)
         sloped = lengths > 1e-12 * lengths.max(initial=0.0)

@@ -8,7 +8,6 @@ from mtldsl.atoms.structured_prox.polytope_kernels import minimize_on_simplex
 from mtldsl.utils.jit import compiled
 
 __all__ = [
-    "add_planes",
     "proximal_steps",
 ]
 
@@ -57,25 +56,3 @@ def proximal_steps(planes, gram, deltas, beta, counts, idle, steps, B, tol, V, p
         promised[i] = total
         work += float(n + used) * (D + looks * used)
     return work
-
-
-@compiled(
-    "void(f8[:, :, ::1], f8[:, :, ::1], f8[:, ::1], f8[:, ::1], i8[::1], i8[:, ::1], i8[::1], f8[:, ::1], f8[::1])",
-    error_model="numpy",
-)
-def add_planes(planes, gram, deltas, beta, counts, idle, chosen, new, new_deltas):
-    """One plane for every task in `chosen`: new (r, D), new_deltas (r,). There must be room."""
-    D = planes.shape[2]
-    for r in range(chosen.size):
-        i = chosen[r]
-        n = counts[i]
-        for j in range(D):
-            planes[i, n, j] = new[r, j]
-        deltas[i, n], beta[i, n], idle[i, n] = new_deltas[r], 0.0, 0
-        for k in range(n + 1):
-            product = 0.0
-            for j in range(D):
-                product += planes[i, k, j] * new[r, j]
-            gram[i, k, n] = product
-            gram[i, n, k] = product
-        counts[i] = n + 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from mtldsl.solvers.solver import FLOPS_PER_CALL, Point, Watch
 
 __all__ = [
     "SETTINGS",
-    "CrossoverResult",
+    "DualEstimate",
     "LinearFinish",
     "TwoBlockADMM",
     "TwoBlockADMMSettings",
@@ -40,8 +40,8 @@ class TwoBlockADMMSettings:
     zero_norm       : below which a matrix counts as zero: quotients would overflow
     balance_ratio   : of residuals, from which on the penalty changes
     idle_rounds     : without weight after which a plane is dropped
-    show_ratio      : rounds at a point that is shown, over those at the one before
-    programs_rounds : linear programs come at once where they cost no more than so many rounds
+    programs_tol    : relative gap from which on linear programs take over where there are any
+    programs_rounds : they come at once where they cost no more than so many rounds
     programs_factor : of their expected cost, which they may take, and of the rounds before they come again
     """
 
@@ -57,7 +57,7 @@ class TwoBlockADMMSettings:
     zero_norm: float = 1e-150
     balance_ratio: float = 5.0
     idle_rounds: int = 30
-    show_ratio: float = 1.2
+    programs_tol: float = 1e-3
     programs_rounds: int = 80
     programs_factor: float = 4.0
 
@@ -66,16 +66,63 @@ SETTINGS = TwoBlockADMMSettings()
 
 
 # --------------------------------------------------------------------------------------------------------------
+# A running guess of the gap from what the iteration has anyway; the certificate has the last word.
+
+
+class DualEstimate:
+    """Best dual value so far, for a single norm beside the loss.
+
+    Multipliers become feasible by mixing with the true labelling: a factor s = min(1, 1 / dual norm), one a task where the norm is a
+    sum over tasks.
+    """
+
+    def __init__(self, form: NormalForm, d: int):
+        self.form, self.d = form, d
+        only = form.functions[0] if len(form.functions) == 1 else None
+        self.norm = only if only is not None and only.atom.norm else None
+        self.forget()
+        self.bound = -np.inf
+
+    def forget(self) -> None:
+        """The kept multipliers; the bound that they proved stays."""
+        self.beta, self.shrink = None, None
+
+    def penalty(self, S: np.ndarray) -> float:
+        block = self.form.losses[0].map.identity_of
+        assert block is not None  # refuses() lets through only a loss of one block itself
+        x = {block: S[:, : self.d].T}
+        return sum(f.value(x) for f in self.form.functions)
+
+    def see_dual(self, Z: np.ndarray, expected: np.ndarray, bundle) -> None:
+        if self.norm is None:
+            return
+        shrink = self._shrink(Z[:, : self.d].T)
+        value = float(shrink @ expected)
+        if value > self.bound or self.beta is None:
+            self.bound, self.beta, self.shrink = max(value, self.bound), bundle.beta.copy(), shrink
+
+    def _shrink(self, Z: np.ndarray) -> np.ndarray:
+        norm: Any = self.norm  # there, and a norm: these have gauges
+        gauges = norm.atom.column_gauges(Z / norm.coefficient)
+        gauges = np.full(Z.shape[1], norm.dual_gauge(Z)) if gauges is None else gauges
+        return 1.0 / np.maximum(1.0, gauges)
+
+    def gap(self, objective: float) -> float:
+        if not (np.isfinite(objective) and np.isfinite(self.bound)):
+            return 0.0 if self.norm is None else np.inf  # nothing known: have a look
+        return (objective - self.bound) / max(abs(objective), abs(self.bound), 1e-300)
+
+    def best(self, bundle) -> tuple[np.ndarray, np.ndarray | None]:
+        """(beta, shrink) of the best dual value since planes were last dropped; otherwise the present ones."""
+        if self.beta is None:
+            return bundle.beta, self.shrink
+        beta = np.zeros_like(bundle.beta)
+        beta[:, : self.beta.shape[1]] = self.beta
+        return beta, self.shrink
+
+
+# --------------------------------------------------------------------------------------------------------------
 # Under an l1 norm alone the model is a linear program a task: a simplex method ends what ADMM only approaches.
-
-
-class CrossoverResult(NamedTuple):
-    """Points (m, D), weights of the planes and the factors that make multipliers of them, the objective."""
-
-    S: np.ndarray
-    beta: np.ndarray
-    shrink: np.ndarray
-    objective: float
 
 
 class LinearFinish:
@@ -118,8 +165,11 @@ class LinearFinish:
         pivots = SETTINGS.usual_pivots * 5.0 * oracle.size**2 * oracle.tasks.n_tasks
         return (oracle.size + 10) * (2.0 * oracle.work + pivots)
 
-    def run(self, S: np.ndarray, tol: float, budget: float, expired) -> CrossoverResult:
-        """From S until the points are proven to tol, while the gap falls and the work is within the budget, in multiplications."""
+    def run(self, S: np.ndarray, tol: float, budget: float, expired) -> tuple:
+        """From S until the points are proven to tol, while the gap falls and the work is within the budget, in multiplications.
+
+        Returns (points (m, D), weights of the planes, factors that make multipliers of them, the objective).
+        """
         c = self.oracle.coefficients
         at = self.oracle(S)
         S, values = S.copy(), self._norms(S) + c * at.values
@@ -154,7 +204,7 @@ class LinearFinish:
                 better = heights < values
                 S[better], values[better] = V[better], heights[better]
                 self.bundle.add(at, tasks)
-        return CrossoverResult(S, beta, shrink, float(values.sum()))
+        return S, beta, shrink, float(values.sum())
 
     def _norms(self, S: np.ndarray) -> np.ndarray:
         return (self.a * np.abs(S[:, : self.d])).sum(axis=1)
@@ -225,13 +275,17 @@ class TwoBlockADMM:
         self.d, self.m = form.shapes[self.block]
         self.terms = [(f.coefficient, f.atom) for f in form.functions]
         self.sum_prox: Any = prox_of_sum(self.terms)  # refuses() lets through only sums that have one
+        self.estimate = DualEstimate(form, self.d)
         self.anderson = AndersonExtrapolation(min(memory, SETTINGS.memory_steps)) if memory > 0 else None
-        self.next_programs = np.inf
+        self.finish_at, self.next_programs, self.price = None, np.inf, np.inf
         if LinearFinish.fits(form):
-            self.budget = SETTINGS.programs_factor * LinearFinish.price(self.oracle)
-            self.as_many = self.budget / self.oracle.work
-            is_cheap = self.as_many <= SETTINGS.programs_factor * SETTINGS.programs_rounds
-            self.next_programs = 1 if is_cheap else self.as_many
+            self.price = LinearFinish.price(self.oracle)
+            rounds = self.price / self.oracle.work
+            self.as_many = SETTINGS.programs_factor * rounds
+            self.finish_at, self.next_programs = (
+                SETTINGS.programs_tol,
+                1 if rounds <= SETTINGS.programs_rounds else self.as_many,
+            )
         state = start.state if start is not None and start.state.get("solver") == "two_blocks" else {}
         self.bundle = Bundle.of(self.oracle, state.get("bundle"))
         if not self.bundle.is_new:
@@ -264,15 +318,15 @@ class TwoBlockADMM:
     # ---------------------------------------------------------------------------------------------- the loop
 
     def run(self, max_iter: int, watch: Watch) -> Point:
-        tasks, next_show = np.arange(self.m), 1.0
+        tasks, shown, next_show = np.arange(self.m), 0, 1
         best_S, best_F = self.S, np.inf
+        if self.next_programs <= 1:  # before the quadratic programs, which need not be compiled then
+            best_S, best_F, is_done = self._by_programs(
+                best_S, best_F, 1, SETTINGS.programs_factor * self.price, watch
+            )
+            if is_done or watch.expired:
+                return self.shown
         for iteration in range(1, max_iter + 1):
-            if (
-                self.next_programs <= iteration
-            ):  # at first before the quadratic programs, which need not be compiled then
-                best_S, best_F, is_done = self._by_programs(best_S, best_F, iteration, watch)
-                if is_done or watch.expired:
-                    return self.shown
             mu = self.mu
             S_before, self.S = self.S, self.prox(self.W + self.Z / mu)
             B = self.relaxation * self.S + (1.0 - self.relaxation) * self.W - self.Z / mu
@@ -280,18 +334,30 @@ class TwoBlockADMM:
                 B = self.anderson.step((self.W - self.Z / mu).ravel(), B.ravel(), 1.0).reshape(B.shape)
             self.W, _ = self.bundle.proximal_steps(B, self.coefficients / mu)
             self.Z = -self.coefficients[:, None] * self.bundle.slopes()
+            self.estimate.see_dual(self.Z, self.coefficients * self.bundle.expected(), self.bundle)
             asked = self.W if self.pull == 1.0 else best_S + self.pull * (self.W - best_S)
             self.bundle.add(self.oracle(asked), tasks)
-            if iteration % SETTINGS.look_rounds == 0 or iteration == 1:
+            look = iteration % SETTINGS.look_rounds == 0 or iteration == 1
+            if look:
                 at_S = self.oracle(self.S)
-                value = float(self.coefficients @ at_S.values) + self._penalty(self.S)
+                value = float(self.coefficients @ at_S.values) + self.estimate.penalty(self.S)
                 if value < best_F:
                     best_F, best_S = value, self.S
                 self.bundle.add(at_S, tasks)
+                gap = self.estimate.gap(best_F)
+                is_near = self.finish_at is not None and gap <= self.finish_at
+                if is_near or self.next_programs <= iteration:
+                    budget = np.inf if is_near else SETTINGS.programs_factor * self.price
+                    best_S, best_F, is_done = self._by_programs(best_S, best_F, iteration, budget, watch)
+                    if is_done:
+                        return self.shown
+                    if is_near and self.finish_at is not None:
+                        self.finish_at *= 0.1  # too hard a program yet
             last = iteration == max_iter or watch.expired
+            close = look and self.estimate.gap(best_F) <= self.tol
             self.rounds_worth = iteration + self.bundle.work / self.oracle.work
-            if last or self.rounds_worth >= next_show:
-                next_show = SETTINGS.show_ratio * self.rounds_worth
+            if last or self.rounds_worth >= next_show or (close and iteration > 1.05 * shown):
+                shown, next_show = iteration, 2.0 * self.rounds_worth
                 point = self._point(best_S, iteration)
                 if watch(point) or last:
                     return point
@@ -299,11 +365,8 @@ class TwoBlockADMM:
                 self._balance(S_before)
             if iteration % SETTINGS.idle_rounds == 0:
                 self.bundle.drop_idle(SETTINGS.idle_rounds)
+                self.estimate.forget()
         raise AssertionError("the last round returns")
-
-    def _penalty(self, S: np.ndarray) -> float:
-        x = {self.block: S[:, : self.d].T}
-        return sum(f.value(x) for f in self.form.functions)
 
     def prox(self, V: np.ndarray) -> np.ndarray:
         """The prox of the functions on the weights; the intercepts are free."""
@@ -331,18 +394,20 @@ class TwoBlockADMM:
     # -------------------------------------------------------------------------------------------- the point
 
     def _by_programs(
-        self, S: np.ndarray, F: float, iteration: int, watch: Watch
+        self, S: np.ndarray, F: float, iteration: int, budget: float, watch: Watch
     ) -> tuple[np.ndarray, float, bool]:
         """The better of S and what linear programs reach from there, its objective, and whether that is all."""
         finish = LinearFinish(self.form, self.oracle, self.bundle)
-        found = finish.run(S, 0.3 * self.tol, self.budget, lambda: watch.expired)
-        self.shown = self._point(found.S, iteration, found.beta, found.shrink)
+        found, beta, shrink, objective = finish.run(S, 0.3 * self.tol, budget, lambda: watch.expired)
+        self.shown = self._point(found, iteration, beta, shrink)
         self.next_programs = max(2 * iteration, self.as_many)
         is_done = watch(self.shown)
-        return (found.S, found.objective, is_done) if found.objective < F else (S, F, is_done)
+        return (found, objective, is_done) if objective < F else (S, F, is_done)
 
     def _point(self, S: np.ndarray, iteration: int, beta=None, shrink=None) -> Point:
         blocks = self.blocks(S)
+        if beta is None:
+            beta, shrink = self.estimate.best(self.bundle)
         state = {"solver": "two_blocks", "bundle": self.bundle, "mu": self.mu, "W": self.W, "S": self.S}
         notes = {"oracle_calls": round(self.oracle.calls), "planes": int(self.bundle.counts.sum())}
         return Point(

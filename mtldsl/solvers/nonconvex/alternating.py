@@ -21,8 +21,8 @@ from mtldsl.solvers.multistart import bare_start
 from mtldsl.solvers.nonconvex.block_updates import (
     accelerate,
     alternate,
-    alternate_smoothed,
     flip_flop,
+    smoothed_update,
     starting_matrices,
     update_in_turn,
 )
@@ -125,13 +125,12 @@ class AlternatingMinimization(Solver):
         form = SmallerSide().apply(form)[0] if form.is_convex else form
         step = weights_step(form, w_step, watch)
         x, structures = _beginning(step, form, start)
-        if form.is_convex:
-            return alternate_smoothed(step, form, x, structures, max_iter=max_iter, watch=watch)
         if method == "lbfgs":
             return minimize_profile(step, form, x, structures, tol=tol, max_iter=max_iter, watch=watch)
         if method == "joint":
             return accelerate(step, form, x, structures, tol=tol, max_iter=max_iter, watch=watch)
         update = update_in_turn if method == "block" else flip_flop(fudge)
+        update = smoothed_update() if form.is_convex else update
         return alternate(
             step, form, update, x, structures, max_iter=max_iter, watch=watch, descends=method == "block"
         )

@@ -25,9 +25,9 @@ __all__ = [
     "AlternationSettings",
     "accelerate",
     "alternate",
-    "alternate_smoothed",
     "assert_descent",
     "flip_flop",
+    "smoothed_update",
     "starting_matrices",
     "update_in_turn",
 ]
@@ -76,9 +76,9 @@ def starting_matrices(form: NormalForm) -> Structures:
     }
 
 
-def update_in_turn(form: NormalForm, x: Blocks, structures: Structures) -> Structures:
-    """One matrix after another, the others kept: the paper's order."""
-    return _one_by_one(form, x, structures, lambda structure, *at: structure.update_one(*at))
+def update_in_turn(form: NormalForm, x: Blocks, structures: Structures) -> tuple[Structures, float]:
+    """One matrix after another, the others kept: the paper's order; nothing is added to the objective."""
+    return _one_by_one(form, x, structures, lambda structure, *at: structure.update_one(*at)), 0.0
 
 
 def _one_by_one(form: NormalForm, x: Blocks, structures: Structures, update_one) -> Structures:
@@ -103,19 +103,22 @@ def alternate(
     watch: Watch,
     descends=True,
 ) -> Point:
-    """Weights, then matrices by `update`, until `watch` is content. `descends`: assert that the objective never rises."""
+    """Weights, then matrices by `update`, until `watch` is content. `descends`: assert that the objective never rises.
+
+    update : (form, x, structures) -> (new structures, what it adds to the objective)
+    """
     before, size, looks = np.inf, 0.0, GeometricSchedule(watch, max_iter)
     point = Point(x, structures=structures)
     for iteration in range(1, max_iter + 1):
         point = step.solve(structures, x)
         x = point.blocks
-        structures = update(form, x, structures)
-        value = step.value(x, structures)
+        structures, added = update(form, x, structures)
+        value = step.value(x, structures) + added
         if descends:
             size = size or step.size(x)
             assert_descent(before, value, iteration, step.rise * size)
         before = value
-        point.iteration, point.structures = iteration, structures
+        point.iteration, point.structures = iteration, None if form.is_convex else structures
         if looks(point):
             break
     return point
@@ -137,8 +140,8 @@ def flip_flop(fudge: float | None):
     """Return the update of the flip-flop algorithm, one matrix after another."""
     share = SETTINGS.fudge_factor if fudge is None else fudge
 
-    def update(form: NormalForm, x: Blocks, structures: Structures) -> Structures:
-        return _one_by_one(form, x, structures, lambda structure, *at: structure.flip_flop(*at, share))
+    def update(form: NormalForm, x: Blocks, structures: Structures) -> tuple[Structures, float]:
+        return _one_by_one(form, x, structures, lambda structure, *at: structure.flip_flop(*at, share)), 0.0
 
     return update
 
@@ -196,34 +199,27 @@ def accelerate(
 # Alternation with covariances of bounded trace: smoothed, since a covariance that has become singular never recovers.
 
 
-def alternate_smoothed(
-    step, form: NormalForm, x: Blocks, structures: Structures, *, max_iter: int, watch: Watch
-) -> Point:
-    """Weights, then covariances C = (W W^T + eps^2 I)^{1/2} up to their trace, with eps -> 0, until `watch` is content.
+def smoothed_update():
+    """Return the update C = (W W^T + eps^2 I)^{1/2} up to its trace, with eps -> 0.
 
     Without eps, alternation locks: a direction that C has lost costs infinitely much, and weights that should turn towards it
     cannot. Each step minimises loss + tr((W W^T + eps^2 I) C^{-1}) over one block, and eps only falls, so that this falls too.
     Source: Argyriou, Evgeniou and Pontil, "Convex multi-task feature learning", Machine Learning 73 (2008), sec. 4.
     """
-    eps, before, size, point, looks = None, np.inf, 0.0, Point(x), GeometricSchedule(watch, max_iter)
-    terms = structure_terms(form)
-    for iteration in range(1, max_iter + 1):
-        point = step.solve(structures, x)
-        x, point.iteration = point.blocks, iteration
-        images = [term.map.forward(x) for term in terms]
+    eps: Any = None
+
+    def update(form: NormalForm, x: Blocks, structures: Structures) -> tuple[Structures, float]:
+        nonlocal eps
+        images = [(term, term.map.forward(x)) for term in structure_terms(form)]
         if eps is None:
-            eps = SETTINGS.smoothing_start_ratio * max(np.linalg.norm(W, 2) for W in images)
+            eps = SETTINGS.smoothing_start_ratio * max(np.linalg.norm(W, 2) for _, W in images)
         eps = max(SETTINGS.smoothing_factor * eps, np.finfo(float).tiny)
-        structures, added = {}, 0.0
-        for term, W in zip(terms, images, strict=True):
+        found, added = {}, 0.0
+        for term, W in images:
             structure: Any = term.structure  # `smoothed` is of those that are solved so
             (C,) = structure.smoothed(W, eps)
-            structures |= term.named((C,))
+            found |= term.named((C,))
             added += term.coefficient * eps**2 * C.power(-1.0).trace()
-        value = step.value(x, structures) + added
-        size = size or step.size(x)
-        assert_descent(before, value, iteration, step.rise * size)
-        before = value
-        if looks(point):
-            break
-    return point
+        return found, added
+
+    return update
