@@ -7,7 +7,7 @@ import re
 import secrets
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -206,7 +206,7 @@ class CheckpointFolder:
                 write_instead="delete it, or name another folder",
             ) from error
         blocks = {name: arrays[f"block:{name}"] for name in self.form.shapes}
-        state["blocks"] = {n.removeprefix("other:"): a for n, a in arrays.items() if n.startswith("other:")}
+        state["blocks"] = _named(arrays, "other:")
         if mark is not None:
             state["rows"] = self._read_rows(str(mark))
         return Point(blocks, None, duals or None, state=state)
@@ -225,7 +225,8 @@ class CheckpointFolder:
         for tasks, file in zip(self.tables, self.moments, strict=True):
             if known_moments(tasks) is None and (arrays := file.read()) is not None:
                 with reading(file.path, "moments of rows"):
-                    spreads = [_read_spread(arrays, kind) for kind in _SPREADS]
+                    found = [_named(arrays, f"{kind} ") for kind in _SPREADS]
+                    spreads = [RowSpread(**one) if one else None for one in found]
                 if any(one is not None for one in spreads):  # an older version kept other sums
                     remember_moments(tasks, SufficientStatistics(*spreads))
 
@@ -236,13 +237,8 @@ class CheckpointFolder:
         for tasks, file in zip(self.tables, self.moments, strict=True):
             found = known_moments(tasks)
             if found is not None and not file.path.exists():
-                spreads = {kind: getattr(found, kind) for kind in _SPREADS}
-                arrays = {
-                    f"{kind} {name}": a
-                    for kind, one in spreads.items()
-                    if one is not None
-                    for name, a in vars(one).items()
-                }
+                spreads = [(kind, one) for kind in _SPREADS if (one := getattr(found, kind)) is not None]
+                arrays = {f"{kind} {name}": a for kind, one in spreads for name, a in vars(one).items()}
                 file.write(arrays, now=True)
 
     def keep(
@@ -298,13 +294,9 @@ class CheckpointFolder:
         warnings.warn(f"{self.typed}: {text}", stacklevel=2)
 
 
-def _read_spread(arrays: dict[str, np.ndarray], kind: str) -> RowSpread | None:
-    found = {
-        name: arrays[f"{kind} {name}"]
-        for name in (field.name for field in fields(RowSpread))
-        if f"{kind} {name}" in arrays
-    }
-    return RowSpread(**found) if found else None
+def _named(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    """Those whose names begin so, by what follows."""
+    return {name.removeprefix(prefix): one for name, one in arrays.items() if name.startswith(prefix)}
 
 
 def _folder(given) -> Path:

@@ -112,9 +112,8 @@ class DualStatistics:
             self.multipliers[side, slab.flat] = some[0]
             self.totals[side][:, slab.tasks] += slab.sums(some)
             if outside.any():
-                self.totals[side, _NAMES.index("conjugate"), slab.tasks][slab.sums(outside * own) > 0.0] = (
-                    np.inf
-                )
+                conjugates = self.totals[side, _NAMES.index("conjugate"), slab.tasks]
+                conjugates[slab.sums(outside * own) > 0.0] = np.inf
 
     def _at_zero(self, y: np.ndarray) -> np.ndarray:
         """Conjugates of zero, which depend on nothing but the label."""
@@ -125,11 +124,12 @@ class DualStatistics:
 
     def seen(self) -> dict[str, np.ndarray]:
         """`DistributedDual.seen`, with zeros for tasks that the part has not, and `value` (m,)."""
-        sides, adjoints = len(self.multipliers), adjoints_of(self.tasks, self.multipliers)
+        sides = len(self.multipliers)
         found: dict[str, Any] = {name: np.zeros((sides, self.n_tasks)) for name in _NAMES}
         for name, own in zip(_NAMES, self.totals.transpose(1, 0, 2), strict=True):
             found[name][:, self.which] = own
-        found["adjoint"], found["value"] = np.zeros((sides, self.tasks.n_features, self.n_tasks)), np.zeros(self.n_tasks)  # fmt: skip
-        found["adjoint"][:, :, self.which] = adjoints
+        found["adjoint"] = np.zeros((sides, self.tasks.n_features, self.n_tasks))
+        found["adjoint"][:, :, self.which] = adjoints_of(self.tasks, self.multipliers)
+        found["value"] = np.zeros(self.n_tasks)
         found["value"][self.which] = self.values
         return found

@@ -23,6 +23,9 @@ class ForecastSettings:
     long_seconds: float = 60.0
 
 
+SETTINGS = ForecastSettings()
+
+
 class Forecast:
     """The hearer of a solve's passes (`system.passes`) and its listener, who adds a forecast to every record.
 
@@ -42,10 +45,8 @@ class Forecast:
         tol: float,
         listener: Listener | None,
         say: Callable[[str], Any] | None,
-        settings: ForecastSettings | None = None,
     ):
         self.rows, self.tol, self.listener, self.say = rows, tol, listener, say
-        self.settings = settings or ForecastSettings()
         self.solver, self.low, self.high = "", 0, 0
         self.ends: list[float] = []  # the time at the end of every pass
         self.seconds = 0.0  # of the last pass
@@ -80,7 +81,7 @@ class Forecast:
             said = f"{one}; {self.solver} usually needs {self.low} to {self.high} passes: {some} in all"
         if self.say is not None:
             self.say(said)
-        is_long = self.high > 1 and self.high * self.seconds > self.settings.long_seconds
+        is_long = self.high > 1 and self.high * self.seconds > SETTINGS.long_seconds
         log.log(logging.WARNING if is_long and self.say is None else logging.INFO, "%s", said)
 
     # -------------------------------------------------------------------------------------- as a listener of looks

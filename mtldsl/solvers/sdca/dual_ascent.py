@@ -258,9 +258,6 @@ class DualAscentRun:
         self.threads = 1
         if max(self.samples.data.size, self.samples.dense.size) > SETTINGS.threads_entries:
             self.threads = min(asked_jobs() or min(os.cpu_count() or 1, 8), self.samples.n_tasks)
-        self.prepare()
-
-    def prepare(self) -> None:
         self.table[:, 5:] = self.samples.squared_norms(self.nodes.places.cell_of, len(self.nodes.cells))
         if self.loss.intercepts:
             self.shift = self._shifts()
@@ -334,7 +331,8 @@ class DualAscentRun:
             )  # fmt: skip
 
         if apart:
-            self._in_parallel(run, np.array_split(order, self.threads))
+            with ThreadPoolExecutor(self.threads) as pool:
+                list(pool.map(run, np.array_split(order, self.threads)))
         else:
             run(order)
         # sums over tasks, not over threads: the same bits for any number of them
@@ -402,10 +400,6 @@ class DualAscentRun:
             self.epoch + self.face_pause,
             self.worked + (0.0 if pays else SETTINGS.face_flops),
         )
-
-    def _in_parallel(self, run, parts) -> list:
-        with ThreadPoolExecutor(len(parts)) as pool:
-            return list(pool.map(run, parts))
 
     def update_weights(self) -> float:
         """A step of the kernel weights; returns by how much they moved, relative to the largest."""
