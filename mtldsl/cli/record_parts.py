@@ -65,16 +65,13 @@ def rows_elsewhere(rows: dict) -> Group:
     where = rows["where"] if rows["address"] is None else f"{workers} of {rows['where']}"
     passes = {"validation": "choosing", "solve": "solving", "cross_check": "the cross-check"}
     told = ", ".join(f"{n} for {passes[name]}" for name, n in rows["passes"].items() if n)
-    return section(
-        "Where the rows are",
-        pairs(
-            [
-                ("parts", f"{rows['parts']:,}: {shown}"),
-                ("read by", where),
-                ("passes", f"{told or 'none'}; {rows['bytes_moved'] / 1024:,.0f} KiB moved"),
-            ]
-        ),
-    )
+    moved = f"{rows['bytes_moved'] / 1024:,.0f} KiB moved"
+    facts = [
+        ("parts", f"{rows['parts']:,}: {shown}"),
+        ("read by", where),
+        ("passes", f"{told or 'none'}; {moved}"),
+    ]
+    return section("Where the rows are", pairs(facts))
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -171,12 +168,10 @@ def _spectrum(matrix: LearnedMatrix, bounds) -> dict:
         "condition": largest / smallest if rank == len(values) else None,
         "eigenvalues": values,
     }
-    found["at_lower"] = (
-        int(np.sum(values <= bounds.lower * (1 + SETTINGS.bound_tol))) if found["lower"] else None
-    )
-    found["at_upper"] = (
-        int(np.sum(values >= bounds.upper * (1 - SETTINGS.bound_tol))) if found["upper"] else None
-    )
+    at_lower = int(np.sum(values <= bounds.lower * (1 + SETTINGS.bound_tol)))
+    at_upper = int(np.sum(values >= bounds.upper * (1 - SETTINGS.bound_tol)))
+    found["at_lower"] = at_lower if found["lower"] else None
+    found["at_upper"] = at_upper if found["upper"] else None
     return found
 
 
@@ -324,30 +319,19 @@ def _thresholds(file: ProblemFile, solution: Solution) -> dict:
 def _suiting(file: ProblemFile, solution: Solution) -> list[str]:
     """Return what a reader has to see where nothing was asked for: the measure that a parameter was chosen by, or one that sees rare labels, and what
     thresholds were tuned for."""
-    tuned = [] if file.thresholds is None else [file.thresholds.get("metric", "f1")]
-    names = dict.fromkeys([*_seeing(file, solution), *tuned])
-    return [name for name in names if name not in ("accuracy", "r2")]
-
-
-def _seeing(file: ProblemFile, solution: Solution) -> list[str]:
-    chosen_by = (file.validation or {}).get("metric")
-    if chosen_by is not None:
-        return [chosen_by]
-    tasks = file.tasks_train
-    if solution.loss["labels"] != "sign" or not tasks.in_memory or _learned_for(file.problem, 1):
-        return []
-    seen = measure_of_rare(float(np.mean(y > 0)) for y in tasks.per_task(tasks.targets))
-    return [] if seen is None else [seen]
+    tasks, seeing = file.tasks_train, (file.validation or {}).get("metric")
+    learned_for = _learned_for(file.problem, 1)
+    if seeing is None and solution.loss["labels"] == "sign" and tasks.in_memory and not learned_for:
+        seeing = measure_of_rare(float(np.mean(y > 0)) for y in tasks.per_task(tasks.targets))
+    tuned = None if file.thresholds is None else file.thresholds.get("metric", "f1")
+    return [name for name in dict.fromkeys([seeing, tuned]) if name not in (None, "accuracy", "r2")]
 
 
 def _learned_for(problem: Problem, n_tasks: int) -> list[list[Metric]]:
     """One metric a task, for every loss with a metric."""
     found = [getattr(term.atom, "metric", None) for term in problem.objective.terms if term.is_loss]
-    return [
-        list(metric) if isinstance(metric, tuple) else [metric] * n_tasks
-        for metric in found
-        if metric is not None
-    ]
+    found = [metric for metric in found if metric is not None]
+    return [list(metric) if isinstance(metric, tuple) else [metric] * n_tasks for metric in found]
 
 
 def _constant(metric: Metric, train: Tasks, tasks: Tasks, i: int) -> float:
@@ -360,12 +344,9 @@ def _constant(metric: Metric, train: Tasks, tasks: Tasks, i: int) -> float:
 def _guess(tasks: Tasks, train: Tasks, classes: np.ndarray) -> np.ndarray:
     """Return what a constant learned on the training rows scores: its accuracy, or its R^2."""
     learned = [np.mean(y) for y in train.per_task(train.targets)]
-    targets = tasks.per_task(tasks.targets)
+    each = zip(learned, tasks.per_task(tasks.targets), classes, strict=True)
     return np.array(
-        [
-            np.mean((y > 0) == (mean > 0)) if of_labels else r_squared(mean, y)
-            for mean, y, of_labels in zip(learned, targets, classes, strict=True)
-        ]
+        [np.mean((y > 0) == (mean > 0)) if labels else r_squared(mean, y) for mean, y, labels in each]
     )
 
 
@@ -442,12 +423,10 @@ def _alike(weights: LearnedWeights, view: str) -> dict:
     known = np.flatnonzero(~np.isnan(values))  # a task that no similarity is about has no correlation
     order = known[np.argsort(-values[known], kind="stable")]
     count = min(SETTINGS.similar_pairs, len(order) // 2) if len(order) > 1 else len(order)
+    names = weights.task_names
     for key, at in (("most", order[:count]), ("least", order[::-1][:count] if len(order) > 1 else [])):
         found[key] = [
-            {
-                "pair": [weights.task_names[pairs[0][k]], weights.task_names[pairs[1][k]]],
-                "correlation": float(values[k]),
-            }
-            for k in at
+            {"pair": [names[i], names[j]], "correlation": float(value)}
+            for i, j, value in zip(pairs[0][at], pairs[1][at], values[at], strict=True)
         ]
     return found

@@ -166,9 +166,7 @@ def run_file(file, progress: bool = False) -> SolvedFile:
     solution = file.problem.solve(**file.solve)
     counts.append(_passes(file))
     interrupted = solution.interrupted
-    check = None
-    if file.check is not None:
-        check = "not made: the solve was interrupted"
+    check = None if file.check is None else "not made: the solve was interrupted"
     if file.check is not None and not interrupted:
         how = {"max_seconds": SETTINGS.check_seconds} | file.check
         if progress:
@@ -186,10 +184,8 @@ def run_file(file, progress: bool = False) -> SolvedFile:
         except KeyboardInterrupt:
             interrupted = True
     good = solution.is_certified and (file.check is None or getattr(check, "agrees", False))
-    record, code = (
-        describe_run(file, solution, check, chosen, counts),
-        interrupts.exit_code() if interrupted else OK if good else FAILED,
-    )
+    code = interrupts.exit_code() if interrupted else OK if good else FAILED
+    record = describe_run(file, solution, check, chosen, counts)
     return SolvedFile(record, file, solution, check, chosen, code)
 
 

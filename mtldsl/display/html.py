@@ -127,13 +127,8 @@ def _hint(table: Table, columns, numbers: Sequence[bool]) -> str:
         width += 2 + (longest if number else min(longest, SETTINGS.wrapped_characters))
     if width <= SETTINGS.phone_characters:
         return ""
-    kind = (
-        ""
-        if width <= SETTINGS.tablet_characters
-        else " wide"
-        if width <= SETTINGS.desk_characters
-        else " widest"
-    )
+    limits = (SETTINGS.tablet_characters, SETTINGS.desk_characters)
+    kind = ("", " wide", " widest")[sum(width > limit for limit in limits)]
     return f'<p class="hint{kind}">This table scrolls sideways →</p>'
 
 

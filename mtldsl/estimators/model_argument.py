@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import isfinite
-from typing import Any, Protocol
+from typing import Any
 
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import ModelError
@@ -24,27 +24,6 @@ from mtldsl.utils.validation import as_float, quoted
 
 #: the edges that a model over a graph of labels has by itself
 OWN = "its own"
-
-
-class ModelSource(Protocol):
-    """A model without its data."""
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """Their names, in the order typed."""
-        ...
-
-    @property
-    def defaults(self) -> Mapping[str, Any]:
-        """The values of those that have one."""
-        ...
-
-    @property
-    def words(self) -> frozenset[str] | None:
-        """The words that it is made of; None where they are not known before it is on data."""
-        ...
-
-    def on(self, tasks: Tasks, values: Mapping[str, Any], intercept: bool) -> Problem: ...
 
 
 def read_model_argument(
@@ -93,7 +72,7 @@ def read_model_argument(
 
 @dataclass(frozen=True)
 class TextModel:
-    """A statement as text, of a paper or of the user."""
+    """A statement as text, of a paper or of the user: its parameters in the order typed, their defaults, and the words that it is made of."""
 
     model: NamedModel
     others: Mapping[str, Any]
@@ -170,6 +149,10 @@ class FunctionModel:
                 write_instead="return an objective, or (objective, [constraints])",
             )
         return minimize(objective, constraints)
+
+
+#: a model without its data
+ModelSource = TextModel | FunctionModel
 
 
 def _called(function) -> str:

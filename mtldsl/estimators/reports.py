@@ -70,13 +70,8 @@ def report(estimator, file, X, y, *, groups=None, **options) -> Path:
     tuned = None if solution.thresholds is None else metric_of(getattr(last, "tune_thresholds", None))
     separate = separate_models(ReportContext(solution).training, tuned)
     title = f"{type(last).__name__}: {several(len(solution.task_names), 'task')}"
-    beside: dict[str, Any] = {
-        "separate": separate,
-        "title": title,
-        "positive": _positive(last, solution),
-        **options,
-    }
-    return solution.report(file, tasks, **beside)
+    beside: dict[str, Any] = {"separate": separate, "title": title, "positive": _positive(last, solution)}
+    return solution.report(file, tasks, **(beside | options))
 
 
 def frame(estimator, long: bool = False) -> DataFrame:
@@ -235,14 +230,10 @@ def _positive(estimator, solution: Solution) -> dict[str, str]:
     labels = getattr(estimator, "_labels", None)
     if labels is None or labels.kind == "multiclass":
         return {}
-    whole = labels.kind == "binary"
-    known = (
-        [labels.classes] * len(solution.task_names)
-        if whole
-        else [labels.classes[i] for i in estimator._learned]
-    )
-    last = [classes[-1] for classes in known]
-    shown = [f"{each:g}" if isinstance(each, float) else str(each) for each in last]
+    known = [labels.classes] * len(solution.task_names)
+    if labels.kind == "multilabel":
+        known = [labels.classes[i] for i in estimator._learned]
+    shown = [f"{each:g}" if isinstance(each, float) else str(each) for *_, each in known]
     return dict(zip(solution.task_names, shown, strict=True))
 
 

@@ -265,7 +265,7 @@ class ClassTargets:
         ]
         if len({column.dtype.kind for column in columns}) > 1 and not numbers:
             columns = [
-                column.astype(object) for column in columns
+                each.astype(object) for each in columns
             ]  # text beside numbers stays what each of them is
         return np.stack(columns, axis=1)
 
@@ -293,7 +293,7 @@ def labels_of(y, *, task_a_class: bool = False) -> ClassTargets:
     if table.dtype.kind == "f" and np.isinf(table).any():
         raise DataError("Input y contains infinity or a value too large for dtype('float64')", argument="y")
     _refuse_empty(missing)
-    if flat or (table.shape[1] == 1 and _n_classes(table[:, 0], missing[:, 0]) > 2):
+    if flat or (table.shape[1] == 1 and len(sorted_classes(table[:, 0], missing[:, 0])) > 2):
         return _of_vector(table[:, 0], missing[:, 0], 2 if task_a_class else 3)
     found = _indicators(table, missing)
     if found is None:
@@ -304,12 +304,8 @@ def labels_of(y, *, task_a_class: bool = False) -> ClassTargets:
         classes, signs = [found[0]] * table.shape[1], found[1]
     kinds = {known.dtype if known.size else None for known in classes}
     dtype = None if len(kinds) > 1 or table.dtype == object else table.dtype
-    if (
-        dtype is not None
-        and dtype.kind == "f"
-        and missing.any()
-        and all((known == known.astype(int)).all() for known in classes)
-    ):
+    floats = dtype is not None and dtype.kind == "f" and missing.any()
+    if floats and all((known == known.astype(int)).all() for known in classes):
         dtype = np.dtype(int)  # labels are floats only because NaN is one
     return ClassTargets(signs, classes, "multilabel", names, dtype)
 
@@ -384,10 +380,6 @@ def _signs(column, missing, positive) -> np.ndarray:
     if positive.size:
         signs[~missing] = np.where(column[~missing] == positive[0], 1.0, -1.0)
     return signs
-
-
-def _n_classes(column, missing) -> int:
-    return len(sorted_classes(column, missing))
 
 
 def sorted_classes(column, missing) -> np.ndarray:

@@ -223,16 +223,14 @@ def _named(error: Exception) -> str:
 
 
 def _kind(mode: int) -> str:
-    for is_it, what in (
-        (stat.S_ISDIR, "a folder"),
-        (stat.S_ISFIFO, "a pipe"),
-        (stat.S_ISSOCK, "a socket"),
-        (stat.S_ISCHR, "a device"),
-        (stat.S_ISBLK, "a device"),
-    ):
-        if is_it(mode):
-            return what
-    return "something else"
+    kinds = {
+        stat.S_IFDIR: "a folder",
+        stat.S_IFIFO: "a pipe",
+        stat.S_IFSOCK: "a socket",
+        stat.S_IFCHR: "a device",
+        stat.S_IFBLK: "a device",
+    }
+    return kinds.get(stat.S_IFMT(mode), "something else")
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -480,13 +478,9 @@ def remove_leftovers(path) -> None:
     with suppress(OSError):
         for found in Path(path).resolve().parent.iterdir():
             if _LEFT_OVER.fullmatch(found.name):
-                _remove_if_left_over(found)
-
-
-def _remove_if_left_over(path: Path) -> None:
-    with suppress(OSError), open(path, "rb") as file:
-        if _locked(file, wait=False):
-            path.unlink()
+                with suppress(OSError), open(found, "rb") as file:
+                    if _locked(file, wait=False):
+                        found.unlink()
 
 
 def _sync_folder(folder: Path) -> None:

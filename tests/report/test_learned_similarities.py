@@ -32,7 +32,7 @@ TASKS, W = with_weights(data(list("abcd")))
 
 def run(problem, tasks=TASKS, **options):
     """(solution, record, text)"""
-    file = ProblemFile(Path("cities.toml"), "", problem, tasks, None)
+    file = ProblemFile(path=Path("cities.toml"), title="", problem=problem, tasks_train=tasks)
     solution = problem.solve(**options)
     record = describe_run(file, solution, None)
     return solution, record, to_text(run_report(record))
