@@ -29,7 +29,7 @@ def with_fields(tasks: T, **fields) -> T:
 
 
 def with_targets(tasks: T, flat) -> T:
-    """See `Tasks.with_targets`."""
+    """The same tasks with other labels: flat (N,), task after task."""
     return with_fields(tasks, targets=flat)
 
 
@@ -39,8 +39,20 @@ def with_inputs(tasks: T, inputs: list, **fields) -> T:
     return with_fields(tasks, **where, **({"imputation": None} | fields))
 
 
-def standardize(tasks: T, center, scale, each_fold=False) -> T:
-    """See `Tasks.standardize`."""
+def standardize(tasks: T, center: bool = True, scale: bool = True, each_fold: bool = False) -> T:
+    """(X - mean) / scale, column by column, over all rows of all tasks; `scaling` remembers both for new inputs.
+
+    scale is the standard deviation (dividing by the number of rows); a constant column keeps scale 1. Predictions and
+    `transform` apply the same statistics to new inputs. DataError for sparse inputs unless center=False, and for tasks
+    that are standardised already. With each_fold=True the statistics are learned anew from the training rows of every fold (`folds`,
+    `cross_validate`) and of a `split`: what is held out is then not known to them.
+
+    >>> from mtldsl.data.tasks import Tasks
+    >>> tasks = Tasks.shared([[1.0, 7.0], [3.0, 7.0]], [0.0, 1.0]).standardize()
+    >>> tasks.X, tasks.transform([[2.0, 8.0]])
+    (array([[-1.,  0.],
+           [ 1.,  0.]]), array([[0., 1.]]))
+    """
     center, scale = as_flag(center, "standardize(center"), as_flag(scale, "standardize(scale")
     each_fold = as_flag(each_fold, "standardize(each_fold")
     refuse_standardizing(tasks, center)
@@ -63,7 +75,7 @@ def refuse_standardizing(tasks: TaskData, center: bool) -> None:
 
 
 def scaled_by(tasks: T, scaling: Scaling) -> T:
-    """See `Tasks.scaled_by`."""
+    """These tasks with the statistics of others: test.scaled_by(train.scaling). Copies the inputs, in float64."""
     require_scaling(tasks, scaling)
     if not tasks.is_shared:
         require_memory_for(tasks.stacked, tasks.n_samples)
@@ -232,17 +244,23 @@ def _no_value(name: str, where: str = "") -> DataError:
 # Some of the tasks, some of their rows, or some of their features.
 
 
-def select(tasks: T, which) -> T:
-    """See `Tasks.select`."""
-    index = chosen(which, tasks.task_names, "select", "task")
-    if not tasks.is_shared:
-        return _of_lists(tasks, [slice(None)] * len(index), index)
-    Y, S = _tables(tasks)
-    return _of_tables(tasks, tasks.X, Y[:, index], None if S is None else S[:, index], index)
+def select(whole: T, tasks) -> T:
+    """Some of the tasks, in that order: names, positions, a slice, or a mask of m booleans. Copies rows that are not shared.
+
+    DataError for unknown ones.
+    """
+    index = chosen(tasks, whole.task_names, "select", "task")
+    if not whole.is_shared:
+        return _of_lists(whole, [slice(None)] * len(index), index)
+    Y, S = _tables(whole)
+    return _of_tables(whole, whole.X, Y[:, index], None if S is None else S[:, index], index)
 
 
 def take_rows(tasks: T, rows) -> T:
-    """See `Tasks.take_rows`."""
+    """Rows of the shared inputs; or, for separate inputs, one index array per task. They are copied into memory.
+
+    DataError outside the rows there are.
+    """
     if not tasks.is_shared:
         listed = as_list(rows)
         if listed is None or len(listed) != tasks.n_tasks:
@@ -261,9 +279,26 @@ def take_rows(tasks: T, rows) -> T:
     )
 
 
-def select_features(tasks: T, which) -> T:
-    """See `Tasks.select_features`."""
-    index = chosen(which, tasks.feature_names, "select_features", "feature")
+def select_features(tasks: T, features) -> T:
+    """Some of the features, in that order: names, positions, a slice, or a mask of d booleans. Copies their columns.
+
+    All else stays: tasks, rows and where they came from, labels, weights; `scaling` and `kernel_map` become those of the features that are
+    left, so that `transform` and `solution.predict` take new inputs with these columns. Features of kernels are selected like
+    others; those of one kernel must stay together, in their order, and new inputs keep all the columns that the kernels take.
+
+    DataError for unknown features, repeated ones, none at all, and for features of a kernel torn apart.
+
+    >>> from mtldsl.data.tasks import Tasks
+    >>> tasks = Tasks.shared([[1.0, 7.0, 5.0], [3.0, 9.0, 4.0]], [0.0, 1.0], feature_names=["age", "size", "rooms"]).standardize()
+    >>> small = tasks.select_features(["rooms", "age"])
+    >>> small.feature_names, small.X, small.scaling.mean
+    (('rooms', 'age'), array([[ 1., -1.],
+           [-1.,  1.]]), array([4.5, 2. ]))
+    >>> tasks.select_features("ages")
+    Traceback (most recent call last):
+    mtldsl.errors.DataError: select_features('ages'): there is no such feature; did you mean 'age'?
+    """
+    index = chosen(features, tasks.feature_names, "select_features", "feature")
     inputs = {"shared": tasks.X} if tasks.is_shared else {"stacked": tasks.stacked}
     return with_fields(
         tasks,

@@ -147,11 +147,8 @@ def labels_of(task_ids, n: int, what: str = "task_ids") -> tuple[list, np.ndarra
             if np.isnan(heads[k]):
                 _refuse_missing(np.nan, starts[k], what)
             _refuse_rounded(heads[k], starts[k], what)
-        _, first, inverse = np.unique(heads, return_index=True, return_inverse=True)
-        by_appearance = np.argsort(first)
-        place = np.empty(first.size, dtype=int)
-        place[by_appearance] = np.arange(first.size)
-        names, of_head = heads[first[by_appearance]].tolist(), place[inverse]
+        names, of_head = by_appearance(heads)
+        names = names.tolist()
     else:  # text: sorting it takes three times as long as this loop
         order: dict = {}
         of_head = np.empty(heads.size, dtype=int)
@@ -173,6 +170,17 @@ def labels_of(task_ids, n: int, what: str = "task_ids") -> tuple[list, np.ndarra
         names = list(order)
         refuse_text_of_missing(names, what)
     return names, np.repeat(of_head, np.diff(np.append(starts, n)))
+
+
+def by_appearance(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(the distinct numbers in order of first appearance, where each of the values is among them).
+
+    >>> by_appearance(np.array([7, 5, 7]))
+    (array([7, 5]), array([0, 1, 0]))
+    """
+    _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return values[first[order]], np.argsort(order)[inverse]
 
 
 def _as_vector(task_ids, what) -> tuple[np.ndarray, np.ndarray]:

@@ -227,12 +227,8 @@ class _PooledRows:
 def _distinct(X) -> tuple[np.ndarray, np.ndarray]:
     """(positions of the first of each set of equal rows, the set that every row belongs to)."""
     found: dict[bytes, int] = {}
-    first, which = [], np.empty(X.shape[0], dtype=int)
-    for row, key in enumerate(_keys(X)):
-        which[row] = found.setdefault(key, len(found))
-        if len(found) > len(first):
-            first.append(row)
-    return np.array(first), which
+    which = np.array([found.setdefault(key, len(found)) for key in _keys(X)])
+    return np.unique(which, return_index=True)[1], which
 
 
 def _keys(X):

@@ -202,7 +202,10 @@ def of_one_class(tasks: TaskData) -> np.ndarray:
 
 
 def without_one_class(tasks: T) -> T:
-    """See `Tasks.without_one_class`."""
+    """The tasks that have two different labels at least; a OneClassWarning names the others, of which nothing can be learned.
+
+    Tables of real labels have such tasks (labels that no row has), and losses of labels refuse them. DataError where none is left.
+    """
     one = of_one_class(tasks)
     return leave_out(tasks, one) if one.any() else tasks
 
@@ -217,7 +220,7 @@ def leave_out(tasks: Any, one: np.ndarray) -> Any:
     warnings.warn(
         f"{len(names)} of {tasks.n_tasks} tasks have labels of one class alone and are left out: {listed_tasks(names)}",
         OneClassWarning,
-        stacklevel=4,
+        stacklevel=3,
     )
     return tasks.select(np.flatnonzero(~one))
 

@@ -118,8 +118,23 @@ def group_ids(groups, n: int, typed: str) -> np.ndarray | None:
 # Folds that keep every task's labels, and both classes of each, on all sides as evenly as they can be.
 
 
-def folds(tasks: T, k: int, stratify: bool, groups, random_state) -> list[tuple[T, T]]:
-    """See `Tasks.folds`."""
+def folds(tasks: T, k: int = 5, stratify: bool = True, groups=None, random_state=0) -> list[tuple[T, T]]:
+    """k pairs (train, test), every row in one test part: shared inputs are dealt by rows, separate ones within every task.
+
+    stratify : spread every task's labels, and both classes of each, as evenly as can be over the folds (iterative stratification)
+    groups   : (n,) the group of every row of X, or of every labelled row, task after task, of separate inputs; the rows of a group
+               are never on both sides
+    A fold need not have both classes of a task that has fewer rows of one than folds. DataError where a task would have no row at all
+    on a side (`problem.cross_validate` leaves such a task out of the fold), for groups that are missing or too few, and for more
+    folds than rows.
+
+    Source: Sechidis, Tsoumakas and Vlahavas, "On the stratification of multi-label data", ECML PKDD 2011.
+
+    >>> from mtldsl.data.tasks import Tasks
+    >>> tasks = Tasks.shared([[1.0], [2.0], [3.0], [4.0]], [1.0, 1.0, -1.0, -1.0])
+    >>> [test.targets.tolist() for train, test in tasks.folds(2)]
+    [[1.0, -1.0], [1.0, -1.0]]
+    """
     numbers = fold_numbers(tasks, k, stratify, groups, random_state)
     _require_all_tasks(tasks, numbers, k)
     return [
@@ -213,8 +228,17 @@ class SplitSettings:
 SETTINGS = SplitSettings()
 
 
-def split(tasks: T, test_size: float, random_state, stratify=False, groups=None) -> tuple[T, T]:
-    """See `Tasks.split`."""
+def split(
+    tasks: T, test_size: float = 0.25, random_state=None, *, stratify: bool = False, groups=None
+) -> tuple[T, T]:
+    """(train, test): shared inputs are split by rows, once for all tasks; separate ones within every task.
+
+    stratify : spread every task's labels, and both classes of each, by the same shares (iterative stratification, as in `folds`);
+               separate inputs without groups are split class by class in any case
+    groups   : as in `folds`; the rows of a group are never on both sides, so that test_size is met as far as their sizes allow
+    Both sides keep a labelled row of every task, and both classes where the labels are -1 and +1; DataError where that is
+    impossible.
+    """
     share = as_float(test_size)
     if share is None or not 0 < share < 1:
         raise DataError(
@@ -319,8 +343,8 @@ def _is_sign(y) -> bool:
     return bool(np.isin(y[~np.isnan(y)], (-1.0, 1.0)).all())
 
 
-def subsample(tasks: T, rows: int, random_state) -> T:
-    """See `Tasks.subsample`."""
+def subsample(tasks: T, rows: int, random_state=None) -> T:
+    """At most `rows` seeded rows (of each task, where inputs are separate), with both classes kept."""
     number = as_whole(rows)
     if number is None or number < 1:
         raise DataError(

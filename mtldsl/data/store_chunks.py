@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from mtldsl.data.input_checks import as_design, as_rows, as_targets, labels_of
+from mtldsl.data.input_checks import as_design, as_rows, as_targets, by_appearance, labels_of
 from mtldsl.data.readers.table import exact_number, is_lost
 from mtldsl.errors import DataError
 from mtldsl.utils.arrays import MAX_EXACT_WHOLE
@@ -275,11 +275,8 @@ def _chunk(parsed, task, name, zero_based, row, path, line) -> StoreChunk:
             f'{path}:{line + lines[without[0]]}: there is no "qid:" that says the task',
             write_instead='write it in every line, or task="file" for one task a file',
         )
-    distinct, first, codes = np.unique(qids, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    place = np.empty(order.size, dtype=int)
-    place[order] = np.arange(order.size)
-    return StoreChunk(X, labels, [str(int(q)) for q in distinct[order]], place[codes], str(path), row)
+    distinct, codes = by_appearance(qids)
+    return StoreChunk(X, labels, [str(int(q)) for q in distinct], codes, str(path), row)
 
 
 def _numbers(text: bytes, path, first_line: int):

@@ -25,7 +25,7 @@ def one_line(tasks: TaskData) -> str:
 
 
 def describe(tasks: TaskData) -> dict:
-    """See `Tasks.describe`."""
+    """Sizes and kinds as plain values, for reports and saved files."""
     return {
         "tasks": tasks.n_tasks,
         "features": tasks.n_features,
@@ -41,7 +41,7 @@ def describe(tasks: TaskData) -> dict:
 
 
 def fingerprint(tasks: TaskData) -> str:
-    """See `Tasks.fingerprint`."""
+    """SHA-256 of shapes and numbers: equal data, equal fingerprint. One task's inputs are copied at a time."""
     digest = hashlib.sha256()
     for X in [tasks.X] if tasks.is_shared else tasks.inputs:
         digest.update(f"{X.shape} {sparse.issparse(X)}".encode())

@@ -13,7 +13,7 @@ from mtldsl.data.derived import scaled_by, select, select_features, standardize,
 from mtldsl.data.input_checks import as_design, unlike
 from mtldsl.data.labels import require_kind, require_labels, signs_of_classes, without_one_class
 from mtldsl.data.products import PredictionMap
-from mtldsl.data.scaling import Scaling
+from mtldsl.data.splits import folds, split, subsample
 from mtldsl.data.summary import describe, fingerprint, one_line, panel_of
 from mtldsl.data.task_data import TaskData
 from mtldsl.data.task_parts import of_lists, of_long_table, of_table
@@ -221,122 +221,25 @@ class Tasks(PredictionMap, DaskConstructors, Displayable):
         if np.isin(self.targets, (0.0, 1.0)).all():
             require_kind(self, "sign", typed)
 
-    # -------------------------------------------------------------------------------- other tasks from these
+    # -------------------------------- other tasks from these, and facts of them, by functions in files of their own
 
-    def split(
-        self, test_size: float = 0.25, random_state=None, *, stratify: bool = False, groups=None
-    ) -> tuple[Tasks, Tasks]:
-        """(train, test): shared inputs are split by rows, once for all tasks; separate ones within every task.
-
-        stratify : spread every task's labels, and both classes of each, by the same shares (iterative stratification, as in `folds`);
-                   separate inputs without groups are split class by class in any case
-        groups   : as in `folds`; the rows of a group are never on both sides, so that test_size is met as far as their sizes allow
-        Both sides keep a labelled row of every task, and both classes where the labels are -1 and +1; DataError where that is
-        impossible.
-        """
-        from mtldsl.data.splits import split
-
-        return split(self, test_size, random_state, stratify, groups)
-
-    def folds(
-        self, k: int = 5, stratify: bool = True, groups=None, random_state=0
-    ) -> list[tuple[Tasks, Tasks]]:
-        """k pairs (train, test), every row in one test part: shared inputs are dealt by rows, separate ones within every task.
-
-        stratify : spread every task's labels, and both classes of each, as evenly as can be over the folds (iterative stratification)
-        groups   : (n,) the group of every row of X, or of every labelled row, task after task, of separate inputs; the rows of a group
-                   are never on both sides
-        A fold need not have both classes of a task that has fewer rows of one than folds. DataError where a task would have no row at all
-        on a side (`problem.cross_validate` leaves such a task out of the fold), for groups that are missing or too few, and for more
-        folds than rows.
-
-        Source: Sechidis, Tsoumakas and Vlahavas, "On the stratification of multi-label data", ECML PKDD 2011.
-
-        >>> from mtldsl.data.tasks import Tasks
-        >>> tasks = Tasks.shared([[1.0], [2.0], [3.0], [4.0]], [1.0, 1.0, -1.0, -1.0])
-        >>> [test.targets.tolist() for train, test in tasks.folds(2)]
-        [[1.0, -1.0], [1.0, -1.0]]
-        """
-        from mtldsl.data.splits import folds
-
-        return folds(self, k, stratify, groups, random_state)
-
-    def subsample(self, rows: int, random_state=None) -> Tasks:
-        """At most `rows` seeded rows (of each task, where inputs are separate), with both classes kept."""
-        from mtldsl.data.splits import subsample
-
-        return subsample(self, rows, random_state)
-
-    def select(self, tasks) -> Tasks:
-        """Some of the tasks, in that order: names, positions, a slice, or a mask of m booleans. Copies rows that are not shared.
-
-        DataError for unknown ones.
-        """
-        return select(self, tasks)
-
-    def without_one_class(self) -> Tasks:
-        """The tasks that have two different labels at least; a OneClassWarning names the others, of which nothing can be learned.
-
-        Tables of real labels have such tasks (labels that no row has), and losses of labels refuse them. DataError where none is left.
-        """
-        return without_one_class(self)
-
-    def select_features(self, features) -> Tasks:
-        """Some of the features, in that order: names, positions, a slice, or a mask of d booleans. Copies their columns.
-
-        All else stays: tasks, rows and where they came from, labels, weights; `scaling` and `kernel_map` become those of the features that are
-        left, so that `transform` and `solution.predict` take new inputs with these columns. Features of kernels are selected like
-        others; those of one kernel must stay together, in their order, and new inputs keep all the columns that the kernels take.
-
-        DataError for unknown features, repeated ones, none at all, and for features of a kernel torn apart.
-
-        >>> from mtldsl.data.tasks import Tasks
-        >>> tasks = Tasks.shared([[1.0, 7.0, 5.0], [3.0, 9.0, 4.0]], [0.0, 1.0], feature_names=["age", "size", "rooms"]).standardize()
-        >>> small = tasks.select_features(["rooms", "age"])
-        >>> small.feature_names, small.X, small.scaling.mean
-        (('rooms', 'age'), array([[ 1., -1.],
-               [-1.,  1.]]), array([4.5, 2. ]))
-        >>> tasks.select_features("ages")
-        Traceback (most recent call last):
-        mtldsl.errors.DataError: select_features('ages'): there is no such feature; did you mean 'age'?
-        """
-        return select_features(self, features)
-
-    def take_rows(self, rows) -> Tasks:
-        """Rows of the shared inputs; or, for separate inputs, one index array per task. They are copied into memory.
-
-        DataError outside the rows there are.
-        """
-        return take_rows(self, rows)
-
-    def with_targets(self, flat) -> Tasks:
-        """The same tasks with other labels: flat (N,), task after task."""
-        return with_targets(self, flat)
+    split = split
+    folds = folds
+    subsample = subsample
+    select = select
+    without_one_class = without_one_class
+    select_features = select_features
+    take_rows = take_rows
+    with_targets = with_targets
+    standardize = standardize
+    scaled_by = scaled_by
+    describe = describe
+    fingerprint = fingerprint
 
     @cached_property
     def near_zero(self) -> tuple[Tasks, np.ndarray, np.ndarray] | None:
         """(the same tasks with columns far from zero moved there, the columns (k,), by what (k, m)); None where nothing is to move."""
         return columns_near_zero(self)
-
-    def standardize(self, center: bool = True, scale: bool = True, each_fold: bool = False) -> Tasks:
-        """(X - mean) / scale, column by column, over all rows of all tasks; `scaling` remembers both for new inputs.
-
-        scale is the standard deviation (dividing by the number of rows); a constant column keeps scale 1. Predictions and
-        `transform` apply the same statistics to new inputs. DataError for sparse inputs unless center=False, and for tasks
-        that are standardised already. With each_fold=True the statistics are learned anew from the training rows of every fold (`folds`,
-        `cross_validate`) and of a `split`: what is held out is then not known to them.
-
-        >>> from mtldsl.data.tasks import Tasks
-        >>> tasks = Tasks.shared([[1.0, 7.0], [3.0, 7.0]], [0.0, 1.0]).standardize()
-        >>> tasks.X, tasks.transform([[2.0, 8.0]])
-        (array([[-1.,  0.],
-               [ 1.,  0.]]), array([[0., 1.]]))
-        """
-        return standardize(self, center, scale, each_fold)
-
-    def scaled_by(self, scaling: Scaling) -> Tasks:
-        """These tasks with the statistics of others: test.scaled_by(train.scaling). Copies the inputs, in float64."""
-        return scaled_by(self, scaling)
 
     def with_kernels(self, kernels) -> Tasks:
         """The same tasks in features whose inner products are kernels: K_v = F_v F_v^T, columns [F_1, ..., F_V].
@@ -420,14 +323,6 @@ class Tasks(PredictionMap, DaskConstructors, Displayable):
         return ""
 
     # ---------------------------------------------------------------------------------------------- about
-
-    def describe(self) -> dict:
-        """Sizes and kinds as plain values, for reports and saved files."""
-        return describe(self)
-
-    def fingerprint(self) -> str:
-        """SHA-256 of shapes and numbers: equal data, equal fingerprint. One task's inputs are copied at a time."""
-        return fingerprint(self)
 
     @property
     def has_signs(self) -> bool:

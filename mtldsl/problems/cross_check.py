@@ -64,12 +64,17 @@ def attach(problem, solution: Solution, asked: bool | str | None, max_seconds: f
     if how == "never":
         return
     left = None if max_seconds is None else max_seconds - solution.seconds - solution.compile_seconds
+    size = SETTINGS.subsample_entries if how == "subsample" else SETTINGS.max_entries
     try:
         found = _why_not(solution, left)
         if found is None and asked is None and how is True:
             found = _too_large(problem, solution)
         if found is None:
-            found = _compared(problem, solution, how, left)
+            found = compare_sides(problem, solution, max_size=size, max_seconds=left)
+    except interrupts.TimeIsUp:
+        found = _TIME
+    except KeyboardInterrupt:  # Ctrl-C ends what is left to do; the solution is there
+        solution.interrupted, found = True, "it was interrupted"
     except MTLError as error:
         error.solution = solution
         if asked is not None:
@@ -104,19 +109,6 @@ def _too_large(problem, solution: Solution) -> str | None:
         if size <= SETTINGS.max_entries
         else f"the model is too large (workload {size:,} > {SETTINGS.max_entries:,})"
     )
-
-
-def _compared(problem, solution: Solution, how: bool | str, left: float | None):
-    """Return what both sides say; a sentence where that was cut short."""
-
-    size = SETTINGS.subsample_entries if how == "subsample" else SETTINGS.max_entries
-    try:
-        return compare_sides(problem, solution, max_size=size, max_seconds=left)
-    except interrupts.TimeIsUp:
-        return _TIME
-    except KeyboardInterrupt:  # Ctrl-C ends what is left to do; the solution is there
-        solution.interrupted = True
-        return "it was interrupted"
 
 
 def cross_check(
@@ -173,7 +165,11 @@ def cross_check(
     >>> check.agrees, round(check.fast_by_reference, 6)
     (True, 3.0)
     """
-    _check_seconds(max_seconds)
+    if max_seconds is not None and not (_is_real(max_seconds) and max_seconds > 0):
+        raise SolverError(
+            term=f"cross_check(max_seconds={max_seconds!r})",
+            write_instead="write a positive number of seconds, or None",
+        )
     raise_on_disagreement = as_flag(raise_on_disagreement, "cross_check(raise_on_disagreement", SolverError)
     if tol is not None and not (_is_real(tol) and 0 < tol < 1):
         raise SolverError(
@@ -246,14 +242,6 @@ def _check_drawn_rows(problem: Any, solution: Solution | None, max_size: int | N
     parts = apart.storage_facts()["parts"]
     scope = f"on {rows} rows a task, drawn where the rows are (random_state={random_state}), in {parts} parts"
     return problem.with_tasks(some).form(), ours, scope
-
-
-def _check_seconds(max_seconds) -> None:
-    if max_seconds is not None and not (_is_real(max_seconds) and max_seconds > 0):
-        raise SolverError(
-            term=f"cross_check(max_seconds={max_seconds!r})",
-            write_instead="write a positive number of seconds, or None",
-        )
 
 
 def _is_real(value) -> bool:

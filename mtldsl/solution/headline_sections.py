@@ -229,10 +229,6 @@ class ReportContext:
         usual += [] if self.signs.all() else ["r2", "mae"]
         return [*first, *(name for name in usual if name_of(as_measure(name, "report")) not in known)]
 
-    def pictures(self, *wanted) -> list[Figure]:
-        """Those of (draw, alternative text, caption) that can be drawn: without matplotlib a page has no pictures."""
-        return draw_figures(*wanted)
-
 
 # --------------------------------------------------------------------------------------------------------------
 # What a solution was made from and how to make it again: data, model, solvers, versions.
@@ -259,7 +255,7 @@ def validation(facts: ReportContext) -> PageSection | None:
     found = facts.cross_validation
     if found is None:
         return None
-    drawn = facts.pictures((
+    drawn = draw_figures((
         found.plot, f"{found.metric} over the values of {', '.join(found.names)}; the same numbers stand in the table", ""
     ))  # fmt: skip
     return PageSection("How the parameter was chosen", panels=[found._panel()], figures=drawn)

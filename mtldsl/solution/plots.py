@@ -116,18 +116,24 @@ def report(
     The verdict and the score stand first, by the metric that was learned for, or chosen by; then the scores of every task beside those of
     a guess, what was learned, the data, the model as formula, and how to repeat it. Without matplotlib (`pip install ".[report]"` in the checkout) the page has no pictures. DataError where it cannot be written.
     """
+    from mtldsl.solution.headline_sections import ReportContext
     from mtldsl.solution.solution_page import write_report
 
     if tasks is not None:
         _require_rows(tasks)
-    cross_check = solution.cross_check if cross_check is None else cross_check
-    samples = {
-        "bootstrap": bootstrap,
-        "random_state": random_state,
-        "separate": separate,
-        "positive": positive or {},
-    }
-    return write_report(file, solution, tasks, title, cross_check, cross_validation, path, **samples)
+    facts = ReportContext(
+        solution,
+        tasks,
+        solution.cross_check if cross_check is None else cross_check,
+        cross_validation,
+        tuple(path),
+        title=title,
+        bootstrap=bootstrap,
+        random_state=random_state,
+        separate=separate,
+        positive=positive or {},
+    )
+    return write_report(file, facts)
 
 
 def _require_rows(tasks) -> None:

@@ -14,7 +14,7 @@ from mtldsl.display.pictures.heatmap import plot_weights
 from mtldsl.display.pictures.scores import plot_scores
 from mtldsl.display.sections import Panel, Table, some_rows
 from mtldsl.errors import MTLError
-from mtldsl.solution.headline_sections import ReportContext, shortened
+from mtldsl.solution.headline_sections import ReportContext, draw_figures, shortened
 from mtldsl.solution.measures import meaning_of, measure_of_rare
 from mtldsl.solution.score_intervals import SETTINGS as INTERVALS
 from mtldsl.solution.score_intervals import ScoredMeasure, outputs_beside
@@ -50,7 +50,7 @@ def learned_sections(facts: ReportContext) -> PageSection | None:
         found["graph of labels"] = solution.label_graph
     if not found:
         return None
-    drawn = facts.pictures(
+    drawn = draw_figures(
         *(
             (one.plot, f"a picture of {name}; its numbers stand in the text", _caption(name, one))
             for name, one in found.items()
@@ -137,7 +137,7 @@ def scores(facts: ReportContext) -> PageSection | None:
     )
     able = [one for one in (facts.first, *found) if one is not None and not np.isnan(one.by_task).all()]
     first = able[0] if able else None
-    picture = [] if first is None else facts.pictures((
+    picture = [] if first is None else draw_figures((
         lambda: plot_scores(
             {"learned": first.by_task.tolist(), "guess": first.guess.tolist()}, tasks.task_names, measure=first.name,
             intervals=None if np.isnan(first.low).all() else np.column_stack([first.low, first.high]),
@@ -312,7 +312,7 @@ def features(facts: ReportContext) -> PageSection | None:
     text.append(f"Importance is {told}.")
     table = Table(("feature", "importance", "largest weight"), rows)
     in_picture = order[: SETTINGS.mapped_features]
-    drawn = facts.pictures((
+    drawn = draw_figures((
         lambda: plot_weights(W[in_picture], [solution.feature_names[j] for j in in_picture], solution.task_names, order=None),
         "the weights of features (down) and tasks (across); red is above zero, blue below",
         "Features stand in the order of the table." if len(order) <= SETTINGS.mapped_features else f"The {SETTINGS.mapped_features} most important features, in the order of the table.",
@@ -345,7 +345,7 @@ def convergence(facts: ReportContext) -> PageSection | None:
     # without a bound the lowest look has no place on the picture, and one point is not a course
     if len(solution.history) < (2 if proven else 4):
         return None
-    drawn = facts.pictures((
+    drawn = draw_figures((
         solution.plot_convergence,
         *(_GAP if proven else _NO_GAP),
     ))  # fmt: skip
@@ -358,7 +358,7 @@ def convergence(facts: ReportContext) -> PageSection | None:
 def path(facts: ReportContext) -> PageSection | None:
     if len(facts.path) < 2:
         return None
-    drawn = facts.pictures((
+    drawn = draw_figures((
         lambda: plot_path(facts.path),
         "the norm of every feature's weights at every value of the parameter",
         "The further right, the more the regularizer counts." if _falls(facts.path) else "",

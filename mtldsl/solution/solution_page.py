@@ -40,10 +40,8 @@ SECTIONS: tuple[Callable[[ReportContext], PageSection | None], ...] = (
 )  # fmt: skip
 
 
-def write_report(
-    file, solution: Any, tasks, title: str, cross_check, cross_validation, solutions, **samples
-) -> Path:
-    """See `Solution.report`."""
+def write_report(file, facts: ReportContext) -> Path:
+    """Write the page to a file; an ending .html is added where there is none."""
     where = as_path(file, "path of a report")
     where = where if where.suffix else named(where).with_suffix(".html")
     if where.suffix.lower() not in (".html", ".htm"):
@@ -52,9 +50,6 @@ def write_report(
             term=where,
             write_instead=f"write {where.with_suffix('.html').name!r}",
         )
-    facts = ReportContext(
-        solution, tasks, cross_check, cross_validation, tuple(solutions), title=title, **samples
-    )
     with atomic_file(where) as out:
         out.write(html_report(facts).encode())
     return where
