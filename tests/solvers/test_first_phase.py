@@ -7,6 +7,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.solvers.augmented_lagrangian import outer_loop
+from tests.models import with_weights
 
 
 def weak_model(n_tasks=6, samples=90):
