@@ -44,7 +44,7 @@ class InteriorPointSettings:
     group_entries       : entries of the systems that are held at a time
     last_gap_share      : of a task's first gap, from which on the task stands still
     zeroing_share       : of the gap that complementarity leaves, by which zeros may raise the objective
-    zero_share          : weights, over the room of their multipliers, that are zero where that costs little
+    zero_shares         : weights, over the room of their multipliers, that may be zero: the most that costs little is taken
     initial_mu_ratio    : mu over what the mean residual times its interval makes
     max_system_rows     : of the smaller side of a task
     newton_ratio        : rows over features from which on Newton steps, which see rows at kinks alone, are faster
@@ -62,7 +62,7 @@ class InteriorPointSettings:
     group_entries: float = 2e6
     last_gap_share: float = 1e-20
     zeroing_share: float = 0.3
-    zero_share: float = 1e-3
+    zero_shares: tuple[float, ...] = (0.1, 1e-3, 1e-5)
     initial_mu_ratio: float = 2.0
     max_system_rows: int = 2500
     newton_ratio: float = 20
@@ -482,9 +482,15 @@ class InteriorPoint:
             typical = np.maximum(size.max(axis=0), SMALLEST_DIVISOR)
             # where the loss is heavy, a small weight may count: zero is for what costs nothing to speak of
             most = self.objectives(self.W) + SETTINGS.zeroing_share * self.missing
-            some = np.where(size < SETTINGS.zero_share * room * typical, 0.0, self.W)
-            some = np.maximum(some, 0.0) if self.part.penalty.nonneg else some
-            v = np.where(self.objectives(some) > most, self.W, some)
+            dear = np.ones(len(most), bool)
+            for share in SETTINGS.zero_shares:
+                some = np.where(size < share * room * typical, 0.0, self.W)
+                some = np.maximum(some, 0.0) if self.part.penalty.nonneg else some
+                v = np.where(dear, some, v)
+                dear = dear & (self.objectives(v) > most)
+                if not dear.any():
+                    break
+            v = np.where(dear, self.W, v)
         return NewtonState(self.W, self.b, None, self.u, self.r, v)  # type: ignore[arg-type]
 
     def objectives(self, W: np.ndarray) -> np.ndarray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from mtldsl.errors import SolverError
 from mtldsl.normal_form.form import FunctionTerm, LossTerm
 from mtldsl.solvers.design.row_penalty import RowPenalty
 from mtldsl.solvers.design.task_design import Designs
+from mtldsl.utils.interrupts import svd
 
 __all__ = [
     "KinkJacobian",
@@ -65,6 +65,13 @@ class MatrixPart:
         self.functions = functions
         self.sum_prox: Any = prox_of_sum([(f.coefficient, f.atom) for f in functions])
         self.unit = np.full(len(unit), float(np.sqrt(np.mean(unit**2))))
+        atoms = [f.atom for f in functions]
+        # one number for all entries is a function of singular values too; numbers of their own are not
+        self.is_spectral = all(
+            atom.separable == "spectrum"
+            or (atom.entry_quadratic is not None and np.ndim(atom.entry_quadratic) == 0)
+            for atom in atoms
+        )
 
     def metric(self, penalties: np.ndarray) -> np.ndarray:
         return np.full((len(self.unit), len(penalties)), self.unit[0] ** 2 * penalties[0])
@@ -82,17 +89,66 @@ class MatrixPart:
     def prox(self, V: np.ndarray, M: np.ndarray) -> np.ndarray:
         return self.sum_prox.prox(V, 1.0 / M[0, 0])
 
-    def derivative(self, M: np.ndarray, H: np.ndarray) -> np.ndarray:
-        """(I - D) H by differences, D the derivative of the prox where `multipliers` took it."""
-        norm = np.linalg.norm(H)
-        if norm == 0.0:
-            return H
-        step = SETTINGS.difference_share * max(np.linalg.norm(self.at), 1e-12) / norm
-        return H - (self.prox(self.at + step * H, M) - self.found) / step
+    def derivative(self, M: np.ndarray):
+        """(H -> (I - D) H, its mean eigenvalue, guessed)."""
+        V, v = self.at, self.found
+        if self.is_spectral:
+            return _spectral(lambda A: self.prox(A, M), V, v)
+        size = np.linalg.norm(V)
+
+        def product(H):
+            norm = np.linalg.norm(H)
+            if norm == 0.0:
+                return H
+            step = SETTINGS.difference_share * max(size, 1e-12) / norm
+            return H - (self.prox(V + step * H, M) - v) / step
+
+        return product, 0.5
 
     def shares(self, V: np.ndarray, M: np.ndarray) -> list[np.ndarray]:
         """The multiplier of every function where the prox is taken of V."""
         return self.sum_prox(V, 1.0 / M[0, 0])[1]
+
+
+def _spectral(prox, V: np.ndarray, v: np.ndarray):
+    """I - D of a prox that moves singular values one by one, s -> f(s), by divided differences.
+
+    Source: Lewis and Sendov, "Nonsmooth analysis of singular values", Set-Valued Analysis 13 (2005).
+    """
+    U, s, Vt = svd(V)
+    kept = s - np.einsum("ij,ij->j", U, v @ Vt.T)  # s - f(s)
+    moved = s * (1.0 + SETTINGS.difference_share) + 1e-300
+    f = np.einsum("ij,ij->j", U, prox((U * moved) @ Vt) @ Vt.T)
+    slopes = np.clip(((moved - f) - kept) / np.maximum(moved - s, 1e-300), 0.0, 1.0)
+    slopes = np.where(s > 0, slopes, 1.0)
+    top = max(s.max(initial=0.0), 1e-300)
+    apart, together = s[:, None] - s[None, :], s[:, None] + s[None, :]
+    same = np.abs(apart) < 1e-9 * top
+    symmetric = np.where(
+        same,
+        0.5 * (slopes[:, None] + slopes[None, :]),
+        (kept[:, None] - kept[None, :]) / np.where(same, 1.0, apart),
+    )
+    skew = np.where(
+        together > 1e-12 * top, (kept[:, None] + kept[None, :]) / np.maximum(together, 1e-300), 1.0
+    )
+    outside = np.where(s > 1e-12 * top, kept / np.maximum(s, 1e-300), 1.0)
+    tall, wide = V.shape[0] > len(s), V.shape[1] > len(s)
+    both, half = 0.5 * (symmetric + skew), 0.5 * (symmetric - skew)
+
+    def product(H):
+        UH = U.T @ H
+        A = UH @ Vt.T
+        result = U @ ((both * A + half * A.T) @ Vt)
+        if tall:
+            result += ((H - U @ UH) @ Vt.T * outside) @ Vt
+        if wide:
+            result += U @ (outside[:, None] * (UH - A @ Vt))
+        return result
+
+    p, q = V.shape
+    total = both.sum() + (p - len(s) + q - len(s)) * outside.sum()
+    return product, float(total / (len(s) * (p + q - len(s))))
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -387,7 +443,9 @@ class StructuredScores:
         self.at: list[Any] = [None] * len(
             self.apart
         )  # what was found at the last scores, of every task: (steps, its place there)
+        self.last: Any = None  # (those scores, steps)
         self.flips, self.warm = np.zeros(len(self.slopes)), np.zeros(len(self.apart), np.int64)
+        self._all: Any = None
 
     def on(self, keep: np.ndarray, flat: np.ndarray) -> StructuredScores:
         """The same of some of its tasks."""
@@ -397,35 +455,44 @@ class StructuredScores:
 
     def multipliers(self, z: np.ndarray, u: np.ndarray, penalties: np.ndarray) -> np.ndarray:
         """New multipliers; penalties are one a sample, equal within a task."""
-        self.flips = self.flips.copy()  # what was found before keeps its own
-        for found, chosen in self._steps(z, u, penalties):
-            for i, k in enumerate(chosen):
-                self.at[k] = found, i
+        t, steps = z + u / penalties, self.coefficients / penalties[self.starts]
+        moved = np.arange(len(self.apart))
+        if self.last is not None:
+            same = np.logical_and.reduceat(t == self.last[0], self.starts) & (steps == self.last[1])
+            moved = np.flatnonzero(~same)
+        if moved.size:
+            self.flips = self.flips.copy()  # what was found before keeps its own
+            for found, chosen in self._steps(t, steps, moved):
+                for i, k in enumerate(chosen):
+                    self.at[k] = found, i
+        self.last = t, steps
         return self.slopes * self.flips
 
     def near_multipliers(self, z: np.ndarray, u: np.ndarray, penalties: np.ndarray) -> np.ndarray:
         """The same by steps that follow the last ones to first order, where these are near: for a method that comes back to them."""
-        for _ in self._steps(z, u, penalties, SETTINGS.near_tol):
+        self.last = None
+        t, steps = z + u / penalties, self.coefficients / penalties[self.starts]
+        for _ in self._steps(t, steps, np.arange(len(self.apart)), SETTINGS.near_tol):
             pass
         return self.slopes * self.flips
 
-    def _steps(self, z, u, penalties, rough: float = 0.0):
+    def _steps(self, t, steps, moved, rough: float = 0.0):
         """(what was found, the tasks that it is of), metric by metric; their flip probabilities are in `flips` then."""
-        t, steps = z + u / penalties, self.coefficients / penalties[self.starts]
-        for metric, chosen, batch in self._batches:
+        for metric, chosen, batch in self._batches_of(moved):
             found = metric.score_steps(t, batch, steps[chosen], self.flips, self.warm[chosen], rough)
             if isinstance(found, list) and None in found:
                 raise SolverError(f"a proximal step of {self.loss.typed} is not exact in float64")
             yield found, chosen
-        self.warm[:] = 1
+        self.warm[moved] = 1
 
-    @cached_property
-    def _batches(self) -> list[tuple[Any, list[int], MetricBatch]]:
-        """The tasks by metric, as compiled loops read them."""
+    def _batches_of(self, chosen: np.ndarray) -> list[tuple[Any, list[int], MetricBatch]]:
+        """These tasks by metric, as compiled loops read them."""
+        if len(chosen) == len(self.apart) and self._all is not None:
+            return self._all
         by_metric: dict[int, list[int]] = {}
-        for k, (_, _, metric, *_) in enumerate(self.apart):
-            by_metric.setdefault(id(metric), []).append(k)
-        return [
+        for k in chosen.tolist():
+            by_metric.setdefault(id(self.apart[k][2]), []).append(k)
+        batches = [
             (
                 self.apart[of[0]][2],
                 of,
@@ -433,6 +500,9 @@ class StructuredScores:
             )
             for of in by_metric.values()
         ]
+        if len(chosen) == len(self.apart):
+            self._all = batches
+        return batches
 
     def parts(self, y: np.ndarray, designs: Any) -> list[Any]:
         """Every task's I - D where `multipliers` gave y."""
@@ -441,7 +511,7 @@ class StructuredScores:
     def values(self, z: np.ndarray, designs: Any = None) -> np.ndarray:
         """(m,) the loss of every task."""
         values = np.empty(len(self.apart))
-        for metric, chosen, batch in self._batches:
+        for metric, chosen, batch in self._batches_of(np.arange(len(self.apart))):
             apart = [(self.rows[k], *self.apart[k][3:]) for k in chosen]
             values[chosen], _ = metric.highest_planes(z, batch, apart, np.zeros(len(z)))
         return self.coefficients * values
