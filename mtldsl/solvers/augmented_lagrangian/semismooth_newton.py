@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mtldsl.solvers.augmented_lagrangian.active_rows import TaskSystem, held_rows
+from mtldsl.solvers.augmented_lagrangian.active_rows import TaskSystem, gram_of, held_rows, work_of_factor
 from mtldsl.solvers.design.task_design import Designs
+from mtldsl.solvers.linear_systems.factorizations import inverses
 
 __all__ = [
     "SETTINGS",
@@ -27,7 +28,8 @@ class SemismoothNewtonSettings:
     decrement_share              : Newton's decrement, of the change of the multipliers, at which an outer step ends
     conjugate_gradient_tol       : in the preconditioner's norm
     max_conjugate_gradient_steps : where no system says how many
-    min_curvature_share          : the regularizer's mean curvature in the preconditioner
+    max_stacked_features         : of a task, up to which conjugate gradients have all matrices and inverses at hand
+    curvature_share              : of the regularizer's metric, in the preconditioner
     intercept_share              : of the proximal term, that intercepts feel
     slope_share                  : of the first slope, at which the line search ends
     """
@@ -37,7 +39,8 @@ class SemismoothNewtonSettings:
     decrement_share: float = 0.03
     conjugate_gradient_tol: float = 0.05
     max_conjugate_gradient_steps: int = 150
-    min_curvature_share: float = 1e-3
+    max_stacked_features: int = 200
+    curvature_share: float = 0.5
     intercept_share: float = 1e-3
     slope_share: float = 0.3
 
@@ -186,8 +189,7 @@ class SemismoothNewton:
         designs, part, M, d = self.designs, self.part, here.M, len(g)
         stacked = np.vstack([g, g_b]) if designs.has_intercepts else g
         if hasattr(part, "derivative"):
-            product, mean = part.derivative(M)
-            spare = M * max(mean, SETTINGS.min_curvature_share)
+            spare = SETTINGS.curvature_share * M
             diagonal = spare + here.T
         else:
             diagonal = part.diagonal(M) + here.T
@@ -198,6 +200,8 @@ class SemismoothNewton:
         def system_of(k: int) -> TaskSystem:
             return TaskSystem(held_rows(designs, k, parts[k]), here.penalties.loss[k], diagonal[:, k])
 
+        if hasattr(part, "derivative") and len(stacked) <= SETTINGS.max_stacked_features:
+            return self._by_inverses(stacked, parts, diagonal, spare, here)
         if part.is_separable:  # one system at a time: rows of all tasks may be m times the inputs
             x = np.zeros_like(stacked)
             for k in np.flatnonzero(wanted).tolist():
@@ -211,7 +215,7 @@ class SemismoothNewton:
             self.work += a_product
             Hx = np.column_stack([system.product(x[:, k]) for k, system in enumerate(systems)])
             if hasattr(part, "derivative"):
-                Hx[:d] += M * product(x[:d]) - spare * x[:d]
+                Hx[:d] += M * part.derivative(M, x[:d]) - spare * x[:d]
             else:
                 rows, vectors, scales = part.coupling(M)
                 Hx[rows] -= scales[:, None] * vectors * np.einsum("ij,ij->i", vectors, x[rows])[:, None]
@@ -221,6 +225,26 @@ class SemismoothNewton:
             return np.column_stack([system.solve(r[:, k]) for k, system in enumerate(systems)])
 
         x = _conjugate_gradients(apply, -stacked, precondition)
+        return x[:d], (x[d] if designs.has_intercepts else np.zeros(designs.n_tasks))
+
+    def _by_inverses(self, stacked, parts, diagonal, spare, here):
+        """By conjugate gradients, all tasks' matrices and their inverses at hand: two products a step for all tasks together."""
+        d, designs = here.M.shape[0], self.designs
+        H = np.empty((designs.n_tasks, len(stacked), len(stacked)))
+        for k, one in enumerate(parts):
+            F = held_rows(designs, k, one)
+            self.work += work_of_factor(F)
+            H[k] = here.penalties.loss[k] * gram_of(F)
+            H[k].flat[:: len(stacked) + 1] += diagonal[:, k]
+        inverse = inverses(H)
+
+        def apply(x):
+            self.work += 2.0 * H.size  # with the inverses
+            Hx = np.matmul(H, x.T[:, :, None])[:, :, 0].T
+            Hx[:d] += here.M * self.part.derivative(here.M, x[:d]) - spare * x[:d]
+            return Hx
+
+        x = _conjugate_gradients(apply, -stacked, lambda r: np.matmul(inverse, r.T[:, :, None])[:, :, 0].T)
         return x[:d], (x[d] if designs.has_intercepts else np.zeros(designs.n_tasks))
 
 
