@@ -21,7 +21,9 @@ def lasso(tasks, loss=mtl.squared_loss, norm=mtl.l1_norm, **weights):
 
 def test_multipliers_of_the_wrong_sign_are_recognised():
     problem = lasso(NUMBERS)
-    solution = problem.solve(tol=1e-10)  # of multipliers that leave the dual ball only their zero multiple is tried
+    solution = problem.solve(
+        tol=1e-10
+    )  # of multipliers that leave the dual ball only their zero multiple is tried
     right = solution.multipliers
     assert not problem.check_bound(right).hint
     check = problem.check_bound({name: -one for name, one in right.items()}, repair=True)
