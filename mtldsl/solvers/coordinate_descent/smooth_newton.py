@@ -285,8 +285,8 @@ class WorkingNewton:
             matrices = 0.0 if self.design.is_sparse else 2.0 * self.design.offsets[-1] * rows.size**2
             self.work += 10.0 * FLOPS_PER_CALL + matrices / MATRIX_SPEEDUP
             # the model is as far from the loss as the gap is large, and no more is asked than what is left to the target
-            distance = 0.0 if self.is_quadratic else gap
-            precision = min(max(distance, 0.3 * self.target / gap, SETTINGS.end_tol), DESCENT.far_tol)
+            distance = 0.0 if self.is_quadratic else max(gap, SETTINGS.end_tol)
+            precision = min(max(distance, 0.3 * self.target / gap), DESCENT.far_tol)
             curvature = self._curvature(state, columns, gap)
             change, flops = self._minimised(columns, penalty, own, gradient, state, curvature, precision)
             self.work += flops
@@ -314,6 +314,11 @@ class WorkingNewton:
     def _step(self, state: SmoothLossState, penalty: RowPenalty, own, dW, db, dz) -> np.ndarray | None:
         """Along the step as far as the objective falls as promised: the rows' new weights; None where it does not."""
         loss = self.loss
+        if self.is_quadratic:
+            state.b = state.b + db
+            z = state.z + dz
+            state.move_to(z, loss.values(z))
+            return own + dW
         before = self._penalised(penalty, own)
         W = own + dW
         after = self._penalised(penalty, W)
