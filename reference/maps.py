@@ -6,7 +6,8 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from mtldsl.normal_form.form import Blocks, LinearMap, LossTerm
+from mtldsl.normal_form.form import Blocks, LossTerm
+from mtldsl.normal_form.term import LinearMap
 
 
 def image(linear_map: LinearMap, variables: dict[str, cp.Variable]) -> cp.Expression:

@@ -15,7 +15,7 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from mtldsl.atoms.matrix_function import REGISTRY
+from mtldsl.atoms.atom import REGISTRY
 from mtldsl.errors import ModelError
 from mtldsl.normal_form.form import LossTerm
 from mtldsl.reference.registry import FORMULAS, formula, formula_of_loss

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 import mtldsl.language.vocabulary  # noqa: F401  (every word's atom is registered)
+from mtldsl.atoms.atom import REGISTRY
 from mtldsl.atoms.learned_structures.structure import Structure
-from mtldsl.atoms.matrix_function import REGISTRY, Loss, MatrixFunction, Regularizer, Set
+from mtldsl.atoms.loss import Loss
+from mtldsl.atoms.matrix_function import MatrixFunction, Regularizer, Set
 from mtldsl.extending.laws.law_examples import *  # noqa: F403  # noqa: F403
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import mtldsl.errors
-from mtldsl.atoms.matrix_function import REGISTRY
+from mtldsl.atoms.atom import REGISTRY
 from mtldsl.extending.law import Case
 from mtldsl.language.vocabulary import SIMILARITIES, UNKNOWNS, WORDS
 from mtldsl.solvers.routes import SOLVERS

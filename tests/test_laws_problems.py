@@ -11,7 +11,8 @@ import pytest
 from scipy import sparse
 
 import mtldsl as mtl
-from mtldsl.atoms.matrix_function import REGISTRY, Loss
+from mtldsl.atoms.atom import REGISTRY
+from mtldsl.atoms.loss import Loss
 from mtldsl.certificates.certificate import certify
 from mtldsl.normal_form.terms.structured_term import Mixture
 from mtldsl.reference.solve import solve_reference

@@ -13,25 +13,6 @@ import numpy as np
 from mtldsl.errors import ModelError, MTLError
 from mtldsl.utils.validation import MAX_MAGNITUDE, as_float, quoted
 
-__all__ = [
-    "COLUMNS",
-    "ENTRIES",
-    "MATRIX",
-    "REGISTRY",
-    "ROUNDING_SHARE",
-    "ROWS",
-    "SET_BY_MODEL",
-    "Atom",
-    "RowProfile",
-    "Separability",
-    "checked_number",
-    "column_groups",
-    "in_parentheses",
-    "is_same_along_rows",
-    "register",
-    "row_groups",
-]
-
 REGISTRY: dict[str, type[Atom]] = {}
 
 #: Rounding of what is zero or one in exact arithmetic, relative to the data that it is made of.

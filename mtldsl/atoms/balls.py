@@ -7,12 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.atom import MATRIX, REGISTRY, checked_number
-from mtldsl.atoms.matrix_function import Set, register
-
-__all__ = [
-    "NormBall",
-]
+from mtldsl.atoms.atom import MATRIX, REGISTRY, checked_number, register
+from mtldsl.atoms.matrix_function import Set
 
 
 @register

@@ -9,8 +9,6 @@ import numpy as np
 from mtldsl.atoms.atom import Atom
 from mtldsl.utils.parallel import slabs
 
-__all__ = ["Loss", "SeparableLoss"]
-
 
 class Loss(Atom):
     """A convex function f(z) of one task's predictions z (n,), given its targets y (n,).

@@ -10,27 +10,12 @@ from mtldsl.atoms.atom import (
     COLUMNS,
     ENTRIES,
     MATRIX,
-    REGISTRY,
     ROWS,
     Atom,
     RowProfile,
     Separability,
     in_parentheses,
-    register,
 )
-from mtldsl.atoms.loss import Loss, SeparableLoss
-
-__all__ = [
-    "REGISTRY",
-    "Atom",
-    "Loss",
-    "MatrixFunction",
-    "Regularizer",
-    "SeparableLoss",
-    "Set",
-    "WithoutConjugate",
-    "register",
-]
 
 _PARTS: dict[str | None, Separability] = {"entries": ENTRIES, "rows": ROWS, "columns": COLUMNS}
 

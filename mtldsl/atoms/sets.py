@@ -7,24 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.atom import ENTRIES, in_parentheses, is_same_along_rows
-from mtldsl.atoms.balls import NormBall
-from mtldsl.atoms.matrix_function import Set, WithoutConjugate, register
+from mtldsl.atoms.atom import ENTRIES, in_parentheses, is_same_along_rows, register
+from mtldsl.atoms.matrix_function import Set, WithoutConjugate
 from mtldsl.atoms.prox.shrinkage import water_level
 from mtldsl.atoms.prox.spectral_matrix import singular_values, thin_svd
 from mtldsl.errors import ModelError
 from mtldsl.utils.arrays import read_dense
 from mtldsl.utils.validation import quoted
-
-__all__ = [
-    "AtLeast",
-    "AtMost",
-    "ColumnsOnSimplex",
-    "EqualTo",
-    "NormBall",
-    "RankAtMost",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # Entrywise comparisons with constants: what `W >= bound`, `W <= bound` and `W == bound` become.

@@ -40,13 +40,6 @@ from mtldsl.normal_form.form import Blocks, NormalForm
 from mtldsl.normal_form.terms.structure_term import Structures, kept_value
 from mtldsl.utils.caching import cached_property
 
-__all__ = [
-    "Certificate",
-    "certify",
-    "dual_bound",
-    "relative_gap",
-]
-
 
 @dataclass(frozen=True)
 class Certificate:

@@ -15,7 +15,8 @@ from scipy import linalg, sparse
 from scipy.linalg import lapack
 from scipy.sparse.csgraph import connected_components
 
-from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm, picks
+from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm
+from mtldsl.normal_form.term import picks
 from mtldsl.utils.interrupts import lstsq
 
 #: singular values up to this share of the largest are zero: the functions' matrices are small and well scaled

@@ -9,7 +9,8 @@ from typing import cast
 import numpy as np
 
 from mtldsl.certificates.free_directions import RowKind, change_least, member_of, mixed_magnitudes, row_kinds
-from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm, picks
+from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm
+from mtldsl.normal_form.term import picks
 from mtldsl.normal_form.terms.label_graph_term import LabelGraphTerm, balance_labels
 from mtldsl.normal_form.terms.structured_term import StructuredTerm
 

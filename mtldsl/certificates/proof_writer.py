@@ -11,8 +11,9 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog, minimize, nnls
 
+from mtldsl.atoms.atom import REGISTRY
 from mtldsl.atoms.inference.cliques import GAP
-from mtldsl.atoms.matrix_function import REGISTRY, Atom
+from mtldsl.atoms.matrix_function import Atom
 from mtldsl.atoms.metrics.expected_loss import flip_probabilities
 from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
@@ -23,7 +24,8 @@ from mtldsl.certificates.checker.proof_file import DataArrays, as_read, write_pr
 from mtldsl.certificates.checker.proof_schema import difference
 from mtldsl.certificates.stationarity import NO_GLOBAL
 from mtldsl.errors import ModelError
-from mtldsl.normal_form.form import Blocks, LinearMap, NormalForm
+from mtldsl.normal_form.form import Blocks, NormalForm
+from mtldsl.normal_form.term import LinearMap
 from mtldsl.normal_form.terms.joint_losses import WorstTaskTerm
 from mtldsl.normal_form.terms.label_graph_term import LabelDual, LabelGraphTerm, label_flip_probabilities
 from mtldsl.normal_form.terms.structured_term import StructuredTerm

@@ -6,10 +6,12 @@ import inspect
 import re
 from dataclasses import MISSING, dataclass, fields
 
+from mtldsl.atoms.atom import REGISTRY
 from mtldsl.atoms.learned_structures.structure import Structure
+from mtldsl.atoms.loss import Loss
 from mtldsl.atoms.losses.label_graph_losses import LabelGraphLoss
 from mtldsl.atoms.losses.multiclass import RowLoss
-from mtldsl.atoms.matrix_function import REGISTRY, Atom, Loss, MatrixFunction, Regularizer
+from mtldsl.atoms.matrix_function import Atom, MatrixFunction, Regularizer
 from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.display.math import to_unicode
 from mtldsl.extending.check_word import smallest_form

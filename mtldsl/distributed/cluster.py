@@ -17,8 +17,6 @@ from typing import Any
 from mtldsl.distributed.dask_backend import n_workers
 from mtldsl.errors import DataError, MissingExtraError, SolverError
 
-__all__ = ["ADDRESS", "MEMORY", "connect_scheduler", "start_processes"]
-
 #: what an address of a scheduler looks like, and an amount of memory
 ADDRESS = re.compile(r"(tcp|tls|ws|wss)://[^\s/]+:\d{1,5}")
 MEMORY = re.compile(r"\d+(\.\d+)?\s*[kMGT]i?B")

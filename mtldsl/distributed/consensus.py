@@ -7,8 +7,8 @@ from typing import cast
 
 import numpy as np
 
+from mtldsl.atoms.loss import SeparableLoss
 from mtldsl.atoms.losses.regression import SquaredLoss
-from mtldsl.atoms.matrix_function import SeparableLoss
 from mtldsl.data.tasks import Tasks
 from mtldsl.distributed.distributed_ascent import SETTINGS as ASCENT
 from mtldsl.distributed.distributed_ascent import AscentCenter, ascend, curvatures, places_of_tasks
@@ -21,8 +21,6 @@ from mtldsl.distributed.distributed_solver import (
 from mtldsl.distributed.distributed_term import DistributedDual, DistributedTerm
 from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
 from mtldsl.solvers.solver import Point, Watch
-
-__all__ = ["SOLVER", "hessians_are_too_many"]
 
 
 @dataclass(frozen=True)

@@ -27,9 +27,6 @@ from mtldsl.errors import DataError
 from mtldsl.utils.parallel import on_one_blas_thread
 from mtldsl.utils.validation import MIN_MAGNITUDE, plain
 
-__all__ = ["PartitionFindings", "PartitionRows", "load", "place_part", "places_of", "summarize_partition"]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # A number that changes where the numbers of a partition do: read again at every pass over data that are not kept, so it must be cheap.
 

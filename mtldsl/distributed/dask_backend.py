@@ -12,19 +12,6 @@ from typing import Any
 from mtldsl.errors import DataError, LostClusterError, MissingExtraError, MTLError, SolverError
 from mtldsl.utils.memory import available_memory
 
-__all__ = [
-    "call",
-    "compute_node",
-    "constant",
-    "fits_in_memory",
-    "keep_nodes",
-    "lacking_memory",
-    "n_workers",
-    "on_every_worker",
-    "require_dask",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What goes wrong on Dask's workers, as errors of ours that say which partition, and what to write.
 

@@ -31,8 +31,6 @@ from mtldsl.errors import DataError
 from mtldsl.utils.arrays import digest
 from mtldsl.utils.validation import as_list, quoted
 
-__all__ = ["of_loaders"]
-
 
 def of_loaders(
     loaders: Sequence, *, names=None, task_names=None, feature_names=None, keep=None, size=None, typed="from_parts(loaders)"

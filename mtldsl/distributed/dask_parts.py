@@ -45,9 +45,6 @@ from mtldsl.errors import DataError, MTLError
 from mtldsl.utils.arrays import digest
 from mtldsl.utils.progress import time_pass
 
-__all__ = ["SETTINGS", "DaskParts", "check_shared_folder"]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What runs keep beside the rows, on Dask's workers: from time to time it is written out, so that a worker's death costs a few runs and not all.
 

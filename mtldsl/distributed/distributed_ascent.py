@@ -20,8 +20,6 @@ from mtldsl.solvers.solver import Point, Watch
 if TYPE_CHECKING:
     from mtldsl.distributed.partitions import PartitionTasks
 
-__all__ = ["SOLVER", "AscentCenter", "ascend", "curvatures", "places_of_tasks"]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # Dual coordinate ascent on the rows of one part, around weights that are sent there: what happens where the rows are.

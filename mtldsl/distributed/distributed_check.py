@@ -22,8 +22,6 @@ from mtldsl.certificates.plain.plain_values import (
 )
 from mtldsl.distributed.partitions import PartitionTasks, RowParts, TaskColumns, TaskSum
 
-__all__ = ["PartsCheck", "PartsCheckSettings"]
-
 _EPS = float(np.finfo(float).eps)
 
 #: Units in the last place by which a sum may be off, as in `typed_values`.

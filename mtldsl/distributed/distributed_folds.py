@@ -18,23 +18,6 @@ from mtldsl.distributed.partitions import PartitionTasks
 from mtldsl.errors import DataError, Spelled
 from mtldsl.utils.validation import as_flag, as_float, generator, quoted
 
-__all__ = [
-    "FoldAssignment",
-    "LabelFacts",
-    "constant_scores",
-    "deal_folds",
-    "draw_candidates",
-    "facts_of",
-    "facts_of_tasks",
-    "folds",
-    "make_side",
-    "split",
-    "tasks_of",
-    "with_features",
-    "with_tasks",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What must be known of all labels before a model is stated: found in one pass, so that no label has to be moved.
 

@@ -16,9 +16,6 @@ from mtldsl.normal_form.reductions.block_reductions import has_one_maximum_a_tas
 from mtldsl.normal_form.terms.row_statistics import moments_of
 from mtldsl.solvers.solver import Point, Watch
 
-__all__ = ["SOLVER"]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Squares that touch a smooth loss of rows that are elsewhere, from above, as a loss of a few rows here.
 

@@ -27,9 +27,6 @@ from mtldsl.normal_form.terms.row_compression import factor_of
 from mtldsl.normal_form.terms.row_statistics import SufficientStatistics, moments_of
 from mtldsl.solvers.solver import Point, Watch
 
-__all__ = ["SOLVER", "hessian_shares", "step"]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What Newton steps by passes compute where the rows are: value, gradient and Hessian of a loss, or of its Moreau envelope.
 

@@ -20,9 +20,6 @@ from mtldsl.solvers.cutting_planes.bundle import Bundle
 from mtldsl.solvers.cutting_planes.oracle import WeightPlanes
 from mtldsl.solvers.solver import Point, Watch
 
-__all__ = ["SOLVER", "PlanesByPasses"]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The minimizer of the functions of a model beside the planes met so far: computed here, without a look at the rows.
 

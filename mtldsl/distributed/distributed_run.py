@@ -17,8 +17,6 @@ from mtldsl.solvers.run import COARSE_INTERCEPTS, ReducedForm, SolveResult
 from mtldsl.utils import progress
 from mtldsl.utils.progress import say
 
-__all__ = ["on_few_rows", "solve_distributed"]
-
 #: How a solve ends that nothing from outside has cut short.
 _ENDED = ("optimal", "stationary", "stalled", "uncertified")
 

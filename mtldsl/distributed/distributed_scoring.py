@@ -30,9 +30,6 @@ from mtldsl.solution.task_predictors import loss_of, probabilities
 from mtldsl.solution.thresholds import best_threshold
 from mtldsl.utils.validation import as_whole, quoted
 
-__all__ = ["named_elsewhere", "parts_elsewhere", "scores_elsewhere", "thresholds_elsewhere"]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What is sent to rows that are elsewhere so that they are scored there: weights, thresholds, and which predictions are asked for.
 

@@ -31,9 +31,6 @@ from mtldsl.solvers.solver import Point, Solver, Watch
 from mtldsl.utils.files import reading
 from mtldsl.utils.validation import as_path, quoted
 
-__all__ = ["CheckpointFolder", "DistributedRun", "DistributedSolver", "sum_over_samples", "whereabouts"]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What solvers by passes over rows that are elsewhere have in common: which models they are for.
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mtldsl.atoms.loss import Loss
 from mtldsl.atoms.losses.structured_hinge import StructuredHinge
-from mtldsl.atoms.matrix_function import Loss
 from mtldsl.data.tasks import Tasks
 from mtldsl.distributed.distributed_term import DistributedTerm, LazyScores
 from mtldsl.distributed.dual_statistics import adjoints_of
@@ -25,7 +25,6 @@ from mtldsl.normal_form.terms.structured_term import StructuredTerm
 if TYPE_CHECKING:
     from mtldsl.distributed.partitions import PartitionTasks
 
-__all__ = ["DistributedStructuredTerm", "PlaneDual"]
 
 #: columns of what is told of a plane
 _TOLD = ("value", "promised", "sums", "sizes", "squares", "work")

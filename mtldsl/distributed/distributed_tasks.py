@@ -34,9 +34,6 @@ from mtldsl.distributed.partitions import LocalParts, PartitionTasks, RowParts, 
 from mtldsl.errors import DataError
 from mtldsl.utils.validation import as_flag, as_whole, generator, quoted
 
-__all__ = ["DistributedTasks", "gram_of"]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # In-memory tasks cut into parts, in this process.
 

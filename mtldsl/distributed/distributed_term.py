@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtldsl.atoms.matrix_function import Loss
+from mtldsl.atoms.loss import Loss
 from mtldsl.data.tasks import Tasks
 from mtldsl.distributed.dual_statistics import DualStatistics
 from mtldsl.distributed.partitions import TaskSum
@@ -22,8 +22,6 @@ from mtldsl.normal_form.terms.row_statistics import factors_of, moments_here
 
 if TYPE_CHECKING:
     from mtldsl.distributed.partitions import PartitionTasks, RowParts
-
-__all__ = ["DistributedDual", "DistributedTerm", "LazyScores", "seen_of", "term_of"]
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from mtldsl.data.tasks import Tasks
     from mtldsl.distributed.partitions import PartitionTasks
 
-__all__ = ["DualStatistics", "Slab", "adjoints_of", "weighted_grams"]
-
 
 def adjoints_of(tasks: Tasks, vectors: np.ndarray) -> np.ndarray:
     """(k, d, m) X_i^T u_i of k vectors u (k, N); where tasks share all rows, by one product, since reading X is what takes time."""

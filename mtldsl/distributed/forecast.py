@@ -11,8 +11,6 @@ from typing import Any
 from mtldsl.utils import progress
 from mtldsl.utils.progress import Listener
 
-__all__ = ["Forecast"]
-
 log = logging.getLogger("mtldsl")
 
 

@@ -20,27 +20,6 @@ from mtldsl.utils.memory import keep_freed_memory
 from mtldsl.utils.parallel import one_blas_thread
 from mtldsl.utils.progress import time_pass
 
-__all__ = [
-    "LocalParts",
-    "PartitionTasks",
-    "RowParts",
-    "TaskColumns",
-    "TaskSum",
-    "add",
-    "align_arrays",
-    "evaluate_part",
-    "evaluate_tasks",
-    "groups",
-    "piece",
-    "put_together",
-    "read_state",
-    "size_of",
-    "state_path",
-    "tree_sum",
-    "write_state",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Sums over parts in a fixed order, of arrays that lie alike, so that the last bits do not depend on who finishes first, and where.
 

@@ -15,8 +15,6 @@ from mtldsl.normal_form.form import NormalForm
 from mtldsl.solvers.route_table import RoutePattern
 from mtldsl.solvers.sdca.dual_ascent import kernel_form
 
-__all__ = ["PATTERNS"]
-
 
 @dataclass(frozen=True)
 class PatternSettings:

@@ -28,9 +28,6 @@ from mtldsl.errors import DataError
 from mtldsl.utils.files import note_folder, note_input
 from mtldsl.utils.validation import as_flag, as_list, as_whole, quoted
 
-__all__ = ["FORMATS", "from_parts", "scan"]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Files as partitions: which there are, and how a worker reads one.
 

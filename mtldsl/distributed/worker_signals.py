@@ -7,8 +7,6 @@ import threading
 
 from distributed import LocalCluster, WorkerPlugin
 
-__all__ = ["leave_signals_here"]
-
 _MARK = "_mtldsl_signals"
 
 

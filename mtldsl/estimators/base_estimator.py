@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mtldsl.atoms.matrix_function import REGISTRY
+from mtldsl.atoms.atom import REGISTRY
 from mtldsl.data.input_checks import is_numbered
 from mtldsl.data.labels import OneClassWarning, listed_tasks
 from mtldsl.data.tasks import Tasks

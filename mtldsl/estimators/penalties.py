@@ -5,8 +5,10 @@ from __future__ import annotations
 import inspect
 from functools import lru_cache
 
+from mtldsl.atoms.atom import REGISTRY
 from mtldsl.atoms.learned_structures.structure import Structure
-from mtldsl.atoms.matrix_function import REGISTRY, Loss, Regularizer
+from mtldsl.atoms.loss import Loss
+from mtldsl.atoms.matrix_function import Regularizer
 from mtldsl.errors import ModelError
 from mtldsl.language.suggestions import advice, meant
 from mtldsl.language.vocabulary import WORDS

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mtldsl.atoms.matrix_function import Loss
+from mtldsl.atoms.loss import Loss
 from mtldsl.data.derived import label_table
 from mtldsl.data.tasks import Tasks
 from mtldsl.problems.problem import Problem

@@ -5,7 +5,8 @@ The pages in docs/extending/ use the names below and nothing else of the package
 
 from mtldsl.atoms.atom import checked_number
 from mtldsl.atoms.learned_structures.structure import Learned, Quadratic, Range, Structure
-from mtldsl.atoms.matrix_function import Loss, Regularizer, SeparableLoss, Set
+from mtldsl.atoms.loss import Loss, SeparableLoss
+from mtldsl.atoms.matrix_function import Regularizer, Set
 from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
 from mtldsl.atoms.regularizers.norm_base import Norm

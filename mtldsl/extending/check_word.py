@@ -11,12 +11,14 @@ from pathlib import Path
 import numpy as np
 
 import mtldsl
+from mtldsl.atoms.atom import REGISTRY
 from mtldsl.atoms.balls import NormBall
 from mtldsl.atoms.learned_structures.structure import Structure
+from mtldsl.atoms.loss import Loss, SeparableLoss
 from mtldsl.atoms.losses.label_graph_losses import LabelGraphLoss
 from mtldsl.atoms.losses.multiclass import RowLoss
 from mtldsl.atoms.losses.structured_hinge import StructuredHinge
-from mtldsl.atoms.matrix_function import REGISTRY, Atom, Loss, SeparableLoss, Set
+from mtldsl.atoms.matrix_function import Atom, Set
 from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.data.labels import LABEL_KINDS
 from mtldsl.data.tasks import Tasks
@@ -35,15 +37,6 @@ from mtldsl.language.weights import Weights
 from mtldsl.normal_form.form import NormalForm
 from mtldsl.problems.problem import minimize
 from mtldsl.utils.validation import as_flag
-
-__all__ = [
-    "LostSolver",
-    "MissingPiece",
-    "WordReport",
-    "check_word",
-    "smallest_form",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # The smallest model with a word, as solvers see it.

@@ -6,13 +6,6 @@ from mtldsl.atoms.matrix_function import Atom
 from mtldsl.errors import ModelError
 from mtldsl.extending.law import Case, LawError
 
-__all__ = [
-    "atom_cases",
-    "check_atom",
-    "check_solver",
-    "solver_cases",
-]
-
 
 def check_atom(cls: type[Atom]) -> int:
     """Run every law on every example of an atom's class; how many checks there were.
@@ -48,8 +41,8 @@ def check_solver(solver) -> int:
 
 def atom_cases(cls: type[Atom], example: int | None = None) -> list[Case]:
     """Every law on every example of a class (or on one of them), not yet run: for parametrised tests."""
+    from mtldsl.atoms.atom import REGISTRY
     from mtldsl.atoms.losses.structured_hinge import StructuredHinge
-    from mtldsl.atoms.matrix_function import REGISTRY
     from mtldsl.atoms.metrics.metric import Metric
     from mtldsl.extending.law import cases_of
     from mtldsl.extending.laws import loss_laws as losses

@@ -14,19 +14,6 @@ from mtldsl.errors import CrossCheckError, MTLError
 from mtldsl.problems.cross_check import BlockCheck, CrossCheck, cross_check
 from mtldsl.solution.solution import Solution
 
-__all__ = [
-    "Case",
-    "Law",
-    "LawError",
-    "assert_agrees",
-    "cases_of",
-    "holds",
-    "law",
-    "same",
-    "same_arrays",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Assertions for users' own tests.
 

@@ -9,8 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
+from mtldsl.atoms.atom import REGISTRY
 from mtldsl.atoms.learned_structures.structure import Structure
-from mtldsl.atoms.matrix_function import REGISTRY, Atom, Loss, MatrixFunction, Regularizer, SeparableLoss, Set
+from mtldsl.atoms.loss import Loss, SeparableLoss
+from mtldsl.atoms.matrix_function import Atom, MatrixFunction, Regularizer, Set
 from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.atoms.regularizers.norm_base import Norm
 from mtldsl.certificates.plain.plain_formula import DEFINITIONS, Definition
@@ -21,19 +23,6 @@ from mtldsl.language.vocabulary import CALLABLE, METRICS, UNKNOWNS, WORDS
 from mtldsl.reference import registry as reference_registry
 from mtldsl.solvers.routes import LAST, SOLVERS
 from mtldsl.solvers.solver import Solver
-
-__all__ = [
-    "WordKind",
-    "check_class",
-    "check_reference",
-    "kind_of_class",
-    "plain_kind",
-    "register",
-    "register_solver",
-    "unregister",
-    "unregister_solver",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # Solvers of one's own.

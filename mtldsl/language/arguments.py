@@ -12,7 +12,8 @@ import numpy as np
 from mtldsl.atoms import learned_structures, metrics
 from mtldsl.atoms.learned_structures.mkl_norm import MKLNorm, checked_weights
 from mtldsl.atoms.learned_structures.task_kernels import TaskKernel
-from mtldsl.atoms.matrix_function import Atom, Loss
+from mtldsl.atoms.loss import Loss
+from mtldsl.atoms.matrix_function import Atom
 from mtldsl.atoms.regularizers.quadratic import checked_symmetric
 from mtldsl.data.labels import require_classes
 from mtldsl.data.tasks import Tasks

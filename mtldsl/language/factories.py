@@ -10,7 +10,8 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from mtldsl.atoms import learned_structures, losses
-from mtldsl.atoms.matrix_function import Atom, Loss, Regularizer, Set
+from mtldsl.atoms.loss import Loss
+from mtldsl.atoms.matrix_function import Atom, Regularizer, Set
 from mtldsl.atoms.regularizers.group_norms import checked_family, levels, nested_families
 from mtldsl.data.input_checks import elsewhere
 from mtldsl.data.task_data import require_in_memory

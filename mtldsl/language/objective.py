@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 
-from mtldsl.atoms.matrix_function import Atom, Loss, Regularizer, Set
+from mtldsl.atoms.loss import Loss
+from mtldsl.atoms.matrix_function import Atom, Regularizer, Set
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import ModelError
 from mtldsl.language.constraints import Constraint, ParametricBall

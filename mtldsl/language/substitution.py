@@ -9,8 +9,9 @@ from typing import Any, cast
 import numpy as np
 from scipy import sparse
 
+from mtldsl.atoms.loss import Loss
 from mtldsl.atoms.losses.label_graph_losses import LabelGraphLoss
-from mtldsl.atoms.matrix_function import Loss, MatrixFunction
+from mtldsl.atoms.matrix_function import MatrixFunction
 from mtldsl.data.input_checks import elsewhere
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import ModelError

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import MISSING
 
-from mtldsl.atoms.matrix_function import Loss, Set
+from mtldsl.atoms.loss import Loss
+from mtldsl.atoms.matrix_function import Set
 
 _START = (
     ">>> import numpy as np",

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from mtldsl.atoms.matrix_function import SeparableLoss
+from mtldsl.atoms.loss import SeparableLoss
 from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
 from mtldsl.normal_form.terms.joint_losses import RowTerm, WorstTaskTerm
 from mtldsl.normal_form.terms.structured_term import StructuredTerm

@@ -11,9 +11,10 @@ from scipy import sparse
 from mtldsl.atoms.learned_structures.matrix_normal import MatrixNormal, SparseMatrixNormal
 from mtldsl.atoms.learned_structures.mkl_norm import MKLNorm
 from mtldsl.atoms.learned_structures.structure import Range, Structure
+from mtldsl.atoms.loss import Loss, SeparableLoss
 from mtldsl.atoms.losses.label_graph_losses import LabelGraphLoss
 from mtldsl.atoms.losses.worst_task import WorstTaskLoss
-from mtldsl.atoms.matrix_function import Loss, MatrixFunction, SeparableLoss
+from mtldsl.atoms.matrix_function import MatrixFunction
 from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
 from mtldsl.atoms.sets import ColumnsOnSimplex
 from mtldsl.errors import ModelError
@@ -23,8 +24,8 @@ from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalars import Parameter
 from mtldsl.language.substitution import intercepts_of, why_not_intercepts
 from mtldsl.language.weights import Weights
-from mtldsl.normal_form.form import Block, FunctionTerm, LinearMap, LossTerm, MapEntry, NormalForm, picks
-from mtldsl.normal_form.term import term_type
+from mtldsl.normal_form.form import Block, FunctionTerm, LossTerm, NormalForm
+from mtldsl.normal_form.term import LinearMap, MapEntry, picks, term_type
 from mtldsl.normal_form.terms.label_graph_term import LabelGraphTerm, labelled_totals, with_constant
 from mtldsl.normal_form.terms.structure_term import StructureTerm
 

@@ -8,24 +8,9 @@ from typing import Literal
 import numpy as np
 
 from mtldsl.atoms.matrix_function import Regularizer
-from mtldsl.normal_form.term import Block, Blocks, FunctionTerm, LinearMap, LossTerm, MapEntry, picks
+from mtldsl.normal_form.term import Block, Blocks, FunctionTerm, LossTerm
 from mtldsl.utils.caching import cached_property
 from mtldsl.utils.memory import require_memory
-
-__all__ = [
-    "Block",
-    "Blocks",
-    "FunctionTerm",
-    "LinearMap",
-    "LossTerm",
-    "MapEntry",
-    "NormalForm",
-    "SingleBlock",
-    "picks",
-    "single_block",
-    "single_loss",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # The normal form: weight blocks + a sum of (coefficient, atom, linear map on blocks).

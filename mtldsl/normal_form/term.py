@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 import numpy as np
 from scipy import sparse
 
-from mtldsl.atoms.matrix_function import Loss, MatrixFunction, SeparableLoss, Set
+from mtldsl.atoms.loss import Loss, SeparableLoss
+from mtldsl.atoms.matrix_function import MatrixFunction, Set
 from mtldsl.utils.caching import cached_property
 from mtldsl.utils.parallel import slabs
 

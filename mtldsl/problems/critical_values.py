@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from mtldsl.atoms.matrix_function import SeparableLoss
+from mtldsl.atoms.loss import SeparableLoss
 from mtldsl.certificates.multipliers import add_magnitudes, is_rounding
 from mtldsl.errors import ModelError
 from mtldsl.normal_form.best_constants import best_constants, lowest_constants

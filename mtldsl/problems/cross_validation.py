@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from mtldsl.atoms.matrix_function import Loss
+from mtldsl.atoms.loss import Loss
 from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.data.splits import fold_numbers, refuse_overlap
 from mtldsl.data.tasks import Tasks

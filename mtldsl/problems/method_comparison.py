@@ -16,8 +16,6 @@ from mtldsl.errors import DataError
 from mtldsl.problems.cross_validation_result import CrossValidation
 from mtldsl.utils.validation import as_flag, as_float, complete, one_of, quoted
 
-__all__ = ["MethodComparison", "PairedDifference", "compare", "holm"]
-
 
 @dataclass(frozen=True)
 class PairedDifference:

@@ -6,8 +6,9 @@ from dataclasses import replace
 from numbers import Integral
 from typing import cast
 
+from mtldsl.atoms.loss import Loss
 from mtldsl.atoms.losses.label_graph_losses import LabelGraphLoss
-from mtldsl.atoms.matrix_function import Loss, MatrixFunction
+from mtldsl.atoms.matrix_function import MatrixFunction
 from mtldsl.errors import ModelError
 from mtldsl.language.expressions import Affine
 from mtldsl.language.label_graph import EdgeWeights, label_loss

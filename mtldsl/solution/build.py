@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from mtldsl.atoms.matrix_function import Loss
+from mtldsl.atoms.loss import Loss
 from mtldsl.certificates.proof_writer import SolutionCertificate
 from mtldsl.certificates.stationarity import NO_GLOBAL
 from mtldsl.language.objective import Term

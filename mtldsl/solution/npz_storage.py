@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mtldsl.atoms.matrix_function import REGISTRY
+from mtldsl.atoms.atom import REGISTRY
 from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.certificates.stationarity import Stationarity
 from mtldsl.data.kernel_map import KernelMap

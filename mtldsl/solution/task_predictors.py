@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from mtldsl.atoms.matrix_function import REGISTRY, Loss
+from mtldsl.atoms.atom import REGISTRY
+from mtldsl.atoms.loss import Loss
 from mtldsl.atoms.metrics.contingency import FScore
 from mtldsl.data.labels import require_kind
 from mtldsl.data.schema import Schema, is_list_of_matrices

@@ -11,8 +11,6 @@ from mtldsl.display.displayable import Displayable
 from mtldsl.display.sections import GOOD, WRONG, Panel, Table
 from mtldsl.solvers.routes import RouteVerdict
 
-__all__ = ["VERDICTS", "Explanation", "kinds_of_models"]
-
 #: Columns of a text that no terminal shows.
 _COLUMNS = 100
 

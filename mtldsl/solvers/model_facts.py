@@ -8,8 +8,6 @@ from typing import Any
 from mtldsl.normal_form.form import FunctionTerm, LossTerm, NormalForm
 from mtldsl.normal_form.reductions.block_reductions import has_one_maximum_a_task
 
-__all__ = ["ModelFacts"]
-
 
 @dataclass(frozen=True)
 class ModelFacts:

@@ -26,9 +26,6 @@ from mtldsl.solvers.solver import Point, Solver
 from mtldsl.utils import compilation, interrupts
 from mtldsl.utils.progress import Listener, line_of
 
-__all__ = ["Incumbent", "IncumbentTracker", "Monitor"]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The best point of a run, whoever found it: a warm start, zero, the best constants, or any point that any solver has shown.
 

@@ -22,8 +22,6 @@ from mtldsl.utils.arrays import read_dense
 from mtldsl.utils.progress import progress_bar
 from mtldsl.utils.validation import as_whole, check_seed, generator, quoted
 
-__all__ = ["bare_start", "checked_starts", "seen_by_solvers", "solve_form", "starting_point"]
-
 
 @dataclass(frozen=True)
 class StartSettings:

@@ -13,8 +13,6 @@ import numpy as np
 from mtldsl.normal_form.form import NormalForm
 from mtldsl.solvers.model_facts import ModelFacts
 
-__all__ = ["PATTERNS", "SETTINGS", "RoutePattern", "SizeRange"]
-
 
 @dataclass(frozen=True)
 class SizeRange:

@@ -23,21 +23,6 @@ from mtldsl.utils.validation import quoted
 if TYPE_CHECKING:
     from mtldsl.solvers.solver import Solver
 
-__all__ = [
-    "LAST",
-    "SOLVERS",
-    "RouteVerdict",
-    "accepting_routes",
-    "answers",
-    "candidates",
-    "get_solver",
-    "is_solver",
-    "limit_of",
-    "refusal",
-    "refuse_parameters",
-    "schedule_for",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # Which solver fits: the first that does not refuse, in the order of the table.

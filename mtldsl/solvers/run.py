@@ -30,18 +30,6 @@ from mtldsl.utils.parallel import on_one_blas_thread
 from mtldsl.utils.progress import Listener
 from mtldsl.utils.validation import as_flag, as_float, as_whole, quoted
 
-__all__ = [
-    "COARSE_INTERCEPTS",
-    "ReducedForm",
-    "SolveResult",
-    "checked_jobs",
-    "checked_limits",
-    "in_original_units",
-    "run_routes",
-    "solver_of",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Runs of a solver in the span of the samples, where these are few: every step is cheaper, and the points shown are those of the model given.
 

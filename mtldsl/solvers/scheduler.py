@@ -11,8 +11,6 @@ from itertools import islice
 from mtldsl.certificates.certificate import Certificate
 from mtldsl.solvers.solver import Point
 
-__all__ = ["SETTINGS", "RoundRobin", "Slot", "StallRule"]
-
 
 @dataclass(frozen=True)
 class SchedulerSettings:

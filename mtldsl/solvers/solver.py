@@ -16,22 +16,6 @@ from mtldsl.normal_form.form import Blocks, NormalForm
 from mtldsl.normal_form.terms.structure_term import MajorizationStep, Structures
 from mtldsl.solvers.model_facts import ModelFacts
 
-__all__ = [
-    "FLOPS_PER_CALL",
-    "MATRIX_SPEEDUP",
-    "GeometricSchedule",
-    "MappedWatch",
-    "Method",
-    "MethodSolver",
-    "Point",
-    "Solver",
-    "StoppingWatch",
-    "Watch",
-    "breakdowns",
-    "single_method",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What a solver shows and returns: weights with their multipliers.
 

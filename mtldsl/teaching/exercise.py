@@ -9,10 +9,6 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = [
-    "exercise",
-]
-
 
 class _UnansweredError(Exception):
     """The answer returned nothing."""

@@ -23,15 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "Film",
-    "bounds_panel",
-    "film",
-    "page_of",
-    "proven_of",
-    "unknowns_panel",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # A film as one page: a picture, a slider, a button; no network, and nothing that moves unasked.

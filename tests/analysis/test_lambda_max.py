@@ -7,7 +7,8 @@ import pytest
 from scipy import sparse
 
 import mtldsl as mtl
-from mtldsl.atoms.matrix_function import REGISTRY, Loss
+from mtldsl.atoms.atom import REGISTRY
+from mtldsl.atoms.loss import Loss
 from mtldsl.normal_form.best_constants import best_constants
 from tests.loops import for_each
 from tests.pairs import pairwise_cases

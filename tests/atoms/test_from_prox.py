@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from mtldsl.atoms.balls import NormBall
 from mtldsl.atoms.prox import shrinkage
 from mtldsl.atoms.regularizers import GroupNorm, TotalVariation
-from mtldsl.atoms.sets import NormBall
 from tests.loops import for_each
 from tests.registry_cases import REGULARIZERS, WEIGHTS_SHAPE
 

@@ -8,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mtldsl.atoms import loss as module
+from mtldsl.atoms.atom import REGISTRY
+from mtldsl.atoms.loss import SeparableLoss
 from mtldsl.atoms.losses import (
     AbsoluteLoss,
     HingeLoss,
@@ -19,7 +21,6 @@ from mtldsl.atoms.losses import (
     SquareRootLoss,
     SumOfSquares,
 )
-from mtldsl.atoms.matrix_function import REGISTRY, SeparableLoss
 from mtldsl.extending.laws.law_examples import WEIGHTINGS, loss_data, targets
 from tests.loops import for_each
 from tests.registry_cases import examples

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.atoms.matrix_function import REGISTRY
+from mtldsl.atoms.atom import REGISTRY
 from mtldsl.solvers.admm.admm import why_not_two_blocks
 from mtldsl.solvers.coordinate_descent import working_set
 from mtldsl.testing import check_atom

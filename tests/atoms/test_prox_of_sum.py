@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from mtldsl.atoms.balls import NormBall
 from mtldsl.atoms.prox.composition import prox_of_sum, unsupported_reason
 from mtldsl.atoms.regularizers import (
     FrobeniusNorm,
@@ -17,7 +18,7 @@ from mtldsl.atoms.regularizers import (
     TotalVariation,
     TraceNorm,
 )
-from mtldsl.atoms.sets import AtLeast, AtMost, ColumnsOnSimplex, EqualTo, NormBall
+from mtldsl.atoms.sets import AtLeast, AtMost, ColumnsOnSimplex, EqualTo
 from tests.atoms.proven_prox import multipliers_prove
 from tests.loops import for_each
 

@@ -2,8 +2,10 @@
 
 import pytest
 
+from mtldsl.atoms.atom import REGISTRY
 from mtldsl.atoms.learned_structures.structure import Structure
-from mtldsl.atoms.matrix_function import REGISTRY, Loss, MatrixFunction
+from mtldsl.atoms.loss import Loss
+from mtldsl.atoms.matrix_function import MatrixFunction
 from mtldsl.atoms.metrics import Metric
 from mtldsl.extending.checks import atom_cases
 from mtldsl.extending.laws import loss_laws, matrix_function_laws, trait_laws

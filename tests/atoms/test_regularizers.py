@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from mtldsl.atoms.balls import NormBall
 from mtldsl.atoms.losses import HuberLoss, QuantileLoss, SquareRootLoss
 from mtldsl.atoms.prox.spectral_matrix import THRESHOLD_RATIO
 from mtldsl.atoms.regularizers import (
@@ -21,7 +22,7 @@ from mtldsl.atoms.regularizers import (
     TraceNorm,
 )
 from mtldsl.atoms.regularizers.group_norms import TreeNorm
-from mtldsl.atoms.sets import AtLeast, AtMost, ColumnsOnSimplex, EqualTo, NormBall
+from mtldsl.atoms.sets import AtLeast, AtMost, ColumnsOnSimplex, EqualTo
 from mtldsl.errors import ModelError
 from tests.loops import for_each
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from mtldsl.atoms.matrix_function import REGISTRY, Loss
+from mtldsl.atoms.atom import REGISTRY
+from mtldsl.atoms.loss import Loss
 from mtldsl.atoms.metrics import Metric
 from mtldsl.cli import catalogue_pages as words
 from mtldsl.cli.catalogue import catalogue, entry

@@ -8,9 +8,9 @@ import pytest
 from scipy import sparse
 
 import mtldsl as mtl
+from mtldsl.atoms.atom import REGISTRY
 from mtldsl.atoms.balls import NormBall
 from mtldsl.atoms.learned_structures.spectral_penalties import LogRank
-from mtldsl.atoms.matrix_function import REGISTRY
 from mtldsl.atoms.metrics import FScore
 from mtldsl.atoms.regularizers import TraceNorm
 from mtldsl.certificates.plain.plain_formula import DEFINITIONS

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.atoms.matrix_function import REGISTRY, Loss
+from mtldsl.atoms.atom import REGISTRY
+from mtldsl.atoms.loss import Loss
 from tests.loops import for_each
 from tests.models import with_weights
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.atoms.matrix_function import Loss
+from mtldsl.atoms.loss import Loss
 from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, PrecisionAt, RecallAt, ROCArea
 from mtldsl.normal_form.terms.joint_losses import RadialTerm
 from mtldsl.normal_form.terms.structured_term import Mixture, ProvenDual

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
+from mtldsl.atoms.atom import REGISTRY
 from mtldsl.atoms.inference.cliques import GAP
-from mtldsl.atoms.matrix_function import REGISTRY, Loss, MatrixFunction, Set
+from mtldsl.atoms.loss import Loss
+from mtldsl.atoms.matrix_function import MatrixFunction, Set
 from mtldsl.atoms.metrics import Metric
 from mtldsl.certificates.plain import plain_values  # noqa: F401  (all formulas are entered)
 from mtldsl.certificates.plain.plain_formula import DEFINITIONS

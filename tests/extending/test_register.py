@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
+from mtldsl.atoms.balls import NormBall
 from mtldsl.atoms.losses import SquaredLoss
 from mtldsl.atoms.regularizers import L1Norm
-from mtldsl.atoms.sets import NormBall
 from mtldsl.cli.catalogue import entry
 from mtldsl.extending import (
     Metric,

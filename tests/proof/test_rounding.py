@@ -5,8 +5,8 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl import ProofError
+from mtldsl.atoms.atom import REGISTRY
 from mtldsl.atoms.losses import SquaredLoss
-from mtldsl.atoms.matrix_function import REGISTRY
 from mtldsl.atoms.regularizers import L1Norm
 from mtldsl.certificates.certificate import Certificate, certify
 from tests.loops import for_each

@@ -7,9 +7,11 @@ that of the independent checker in rational arithmetic, so that neither side sha
 import numpy as np
 import pytest
 
+from mtldsl.atoms.atom import REGISTRY
+from mtldsl.atoms.loss import Loss
 from mtldsl.atoms.losses import LabelGraphLoss, StructuredHinge
 from mtldsl.atoms.losses.multiclass import RowLoss
-from mtldsl.atoms.matrix_function import REGISTRY, Loss, MatrixFunction, Regularizer, Set
+from mtldsl.atoms.matrix_function import MatrixFunction, Regularizer, Set
 from mtldsl.certificates.checker.function_formulas import FUNCTIONS
 from mtldsl.certificates.checker.interval import Interval
 from mtldsl.certificates.checker.loss_formulas import (

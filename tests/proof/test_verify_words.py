@@ -8,13 +8,16 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
+from mtldsl.atoms.atom import REGISTRY
+from mtldsl.atoms.loss import Loss
 from mtldsl.atoms.losses import LabelGraphLoss
-from mtldsl.atoms.matrix_function import REGISTRY, Loss, Set
+from mtldsl.atoms.matrix_function import Set
 from mtldsl.certificates.checker.function_formulas import FUNCTIONS
 from mtldsl.certificates.checker.proof_file import read_proof, write_proof
 from mtldsl.certificates.proof_writer import save_proof
 from mtldsl.errors import DataError
-from mtldsl.normal_form.form import FunctionTerm, LinearMap, MapEntry
+from mtldsl.normal_form.form import FunctionTerm
+from mtldsl.normal_form.term import LinearMap, MapEntry
 from tests import models
 from tests.loops import for_each
 from tests.models import with_weights

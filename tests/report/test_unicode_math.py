@@ -5,7 +5,7 @@ import re
 import numpy as np
 
 import mtldsl as mtl
-from mtldsl.atoms.matrix_function import REGISTRY
+from mtldsl.atoms.atom import REGISTRY
 from mtldsl.display.math import to_unicode
 from tests.loops import for_each
 

@@ -5,7 +5,8 @@ import pytest
 from scipy import sparse
 
 import mtldsl as mtl
-from mtldsl.atoms.matrix_function import REGISTRY, SeparableLoss
+from mtldsl.atoms.atom import REGISTRY
+from mtldsl.atoms.loss import SeparableLoss
 from tests.loops import for_each
 from tests.models import with_weights
 

@@ -6,7 +6,7 @@ import types
 import pytest
 
 import mtldsl as mtl
-from mtldsl.atoms.matrix_function import REGISTRY
+from mtldsl.atoms.atom import REGISTRY
 from mtldsl.certificates.checker.loss_formulas import SCALAR_LOSSES
 from mtldsl.certificates.checker.proof_schema import LOSSES
 from mtldsl.certificates.plain.plain_formula import DEFINITIONS, defined

@@ -11,20 +11,6 @@ import numpy as np
 
 from mtldsl.errors import ModelError
 
-__all__ = [
-    "CERTIFIED_TOL",
-    "GAP",
-    "SETTINGS",
-    "Cliques",
-    "check_cliques",
-    "elimination_gathers",
-    "elimination_plan",
-    "enumeration_plan",
-    "message_passing_plan",
-    "min_fill",
-    "read_scores",
-]
-
 
 @dataclass(frozen=True)
 class CliqueSettings:

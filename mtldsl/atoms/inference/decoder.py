@@ -14,18 +14,6 @@ from mtldsl.atoms.inference.cliques import CERTIFIED_TOL, Cliques, check_cliques
 from mtldsl.errors import ModelError
 from mtldsl.utils.parallel import slabs
 
-__all__ = [
-    "METHODS",
-    "DecodedLabelings",
-    "Decoder",
-    "LogPartition",
-    "changes_times",
-    "expected_changes",
-    "in_parts",
-    "rows_at_once",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # A batch cut into parts: one a thread, for compiled loops run without the interpreter's lock, and none so long that a signal waits.
 

@@ -7,23 +7,6 @@ import math
 from mtldsl.atoms.inference.cliques import CERTIFIED_TOL
 from mtldsl.utils.jit import compiled
 
-__all__ = [
-    "cost_of",
-    "eliminate",
-    "enumerate_labellings",
-    "fill_tables",
-    "highest",
-    "highest_each",
-    "improve",
-    "labelling_value",
-    "loss_augmented_map",
-    "map_one",
-    "pass_messages",
-    "subset_of",
-    "two_sums",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The best of all 2^K labellings, through tables in which one more label doubles what is known.
 

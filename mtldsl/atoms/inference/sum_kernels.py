@@ -12,19 +12,6 @@ from mtldsl.atoms.inference.map_kernels import (
 )
 from mtldsl.utils.jit import compiled
 
-__all__ = [
-    "choose",
-    "entry_of",
-    "fill_changes",
-    "keep_gaps",
-    "leave_induced",
-    "sum_eliminate",
-    "sum_eliminate_each",
-    "sum_enumerate",
-    "sum_enumerate_each",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Bucket elimination with sums: the log-partition forwards, its derivatives (the marginals) backwards.
 

@@ -7,16 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.atom import SET_BY_MODEL
+from mtldsl.atoms.atom import SET_BY_MODEL, register
 from mtldsl.atoms.learned_structures.structure import Learned, Matrices, Quadratic, Range, Structure
-from mtldsl.atoms.matrix_function import register
 from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix, thin_svd
 from mtldsl.atoms.regularizers.spectral_norms import SquaredTraceNorm
-
-__all__ = [
-    "FeatureCovarianceNorm",
-    "TaskCovarianceNorm",
-]
 
 #: A part of W this small, relatively, is rounding where a singular covariance allows none.
 _ROUNDING_SHARE = 1e-14

@@ -16,13 +16,6 @@ from mtldsl.utils.parallel import on_one_blas_thread
 if TYPE_CHECKING:
     from mtldsl.atoms.learned_structures.task_kernels import DiagonalPlusLowRank
 
-__all__ = [
-    "KernelWeightCurvature",
-    "Pair",
-    "best_weights",
-    "in_range",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # The Hessian of a kernel penalty in the kernels' weights, and Newton's equations: dense, or a diagonal and a few columns.

@@ -8,7 +8,7 @@ from typing import ClassVar, cast
 
 import numpy as np
 
-from mtldsl.atoms.atom import SET_BY_MODEL
+from mtldsl.atoms.atom import SET_BY_MODEL, register
 from mtldsl.atoms.learned_structures.structure import (
     Learned,
     Matrices,
@@ -18,7 +18,7 @@ from mtldsl.atoms.learned_structures.structure import (
     clipped_ratio,
     give_way,
 )
-from mtldsl.atoms.matrix_function import WithoutConjugate, register
+from mtldsl.atoms.matrix_function import WithoutConjugate
 from mtldsl.atoms.prox.graphical_lasso import SparseInverse, graphical_lasso
 from mtldsl.atoms.prox.spectral_matrix import (
     SpectralMatrix,
@@ -27,11 +27,6 @@ from mtldsl.atoms.prox.spectral_matrix import (
     thin_svd,
     two_sided_product,
 )
-
-__all__ = [
-    "MatrixNormal",
-    "SparseMatrixNormal",
-]
 
 #: A matrix that is given counts as the identity, in coordinates where it is.
 _GIVEN = Range(1.0, 1.0)

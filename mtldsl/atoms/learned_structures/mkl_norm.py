@@ -9,18 +9,14 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
-from mtldsl.atoms.atom import in_parentheses
+from mtldsl.atoms.atom import in_parentheses, register
 from mtldsl.atoms.learned_structures.kernel_weights import best_weights, in_range
 from mtldsl.atoms.learned_structures.structure import Learned, Structure, TriangularFactor
 from mtldsl.atoms.learned_structures.task_kernels import KernelCell, KernelWeightBall, TaskKernel, cells_of
-from mtldsl.atoms.matrix_function import Regularizer, register
+from mtldsl.atoms.matrix_function import Regularizer
 from mtldsl.errors import ModelError
 from mtldsl.utils.arrays import read_dense
 from mtldsl.utils.parallel import on_one_blas_thread
-
-__all__ = [
-    "MKLNorm",
-]
 
 
 @dataclass(frozen=True)

@@ -8,20 +8,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from mtldsl.atoms.atom import register
 from mtldsl.atoms.learned_structures.structure import Matrices, Quadratic, Structure
-from mtldsl.atoms.matrix_function import WithoutConjugate, register
+from mtldsl.atoms.matrix_function import WithoutConjugate
 from mtldsl.atoms.prox.shrinkage import smallest_minimum
 from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix, singular_values, thin_svd
 from mtldsl.errors import ModelError
-
-__all__ = [
-    "CappedTraceNorm",
-    "ConcaveSpectrum",
-    "LogRank",
-    "SchattenNorm",
-    "SpectralPenalty",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # Concave functions of the spectrum: penalties between the trace norm and the rank, which are not convex.

@@ -14,17 +14,6 @@ from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix, two_sided_product
 from mtldsl.atoms.regularizers.quadratic import checked_symmetric
 from mtldsl.utils.parallel import on_one_blas_thread
 
-__all__ = [
-    "Learned",
-    "Matrices",
-    "Quadratic",
-    "Range",
-    "Structure",
-    "TriangularFactor",
-    "clipped_ratio",
-    "give_way",
-]
-
 Matrices = tuple[SpectralMatrix, ...]
 
 

@@ -10,16 +10,6 @@ from scipy import sparse
 
 from mtldsl.utils.parallel import on_one_blas_thread
 
-__all__ = [
-    "DiagonalPlusLowRank",
-    "KernelCell",
-    "KernelWeightBall",
-    "SharedNodes",
-    "TaskKernel",
-    "cells_of",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # A combination of kernels as a diagonal and a few columns: nodes of single tasks, and the few that tasks share.
 

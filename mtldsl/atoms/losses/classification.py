@@ -8,16 +8,10 @@ from typing import ClassVar
 import numpy as np
 import scipy
 
+# --------------------------------------------------------------------------------------------------------------
+from mtldsl.atoms.atom import register
+from mtldsl.atoms.loss import SeparableLoss
 from mtldsl.atoms.losses.regression import finite_exp, log_link_prox
-from mtldsl.atoms.matrix_function import SeparableLoss, register
-
-__all__ = [
-    "ExponentialLoss",
-    "HingeLoss",
-    "LogisticLoss",
-    "SquaredHingeLoss",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # The exponential loss: what boosting minimises.

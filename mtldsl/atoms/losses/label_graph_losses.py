@@ -9,27 +9,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.atom import SET_BY_MODEL
+from mtldsl.atoms.atom import SET_BY_MODEL, register
 from mtldsl.atoms.inference.cliques import GAP, Cliques
 from mtldsl.atoms.inference.decoder import Decoder
-from mtldsl.atoms.matrix_function import Loss, register
+from mtldsl.atoms.loss import Loss
 from mtldsl.atoms.metrics.contingency import FScore
 from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.atoms.structured_prox.polytope import dearest_mean, project, project_tilted
 from mtldsl.errors import DataError, ModelError
 from mtldsl.utils.memory import gib
 from mtldsl.utils.validation import as_float, as_list, quoted
-
-__all__ = [
-    "CliqueHinge",
-    "CostTables",
-    "LabelGraphLoss",
-    "LabelingCostTable",
-    "MetricCost",
-    "ZeroOneCost",
-    "whole_costs",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # What a labelling of a row costs beside the true one, where that is not a sum over its labels: `loss=` of `clique_hinge`.

@@ -8,15 +8,8 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import scipy
 
-from mtldsl.atoms.atom import ROUNDING_SHARE, SET_BY_MODEL
-from mtldsl.atoms.matrix_function import Loss, register
-
-__all__ = [
-    "CrammerSingerLoss",
-    "RowLoss",
-    "SoftmaxLoss",
-    "on_simplex",
-]
+from mtldsl.atoms.atom import ROUNDING_SHARE, SET_BY_MODEL, register
+from mtldsl.atoms.loss import Loss
 
 
 class RowLoss(Loss):

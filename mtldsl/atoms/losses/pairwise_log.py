@@ -8,14 +8,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.atom import SET_BY_MODEL
+from mtldsl.atoms.atom import SET_BY_MODEL, register
 from mtldsl.atoms.inference.cliques import GAP, Cliques
 from mtldsl.atoms.inference.decoder import LogPartition
 from mtldsl.atoms.losses.label_graph_losses import LabelGraphLoss
-from mtldsl.atoms.matrix_function import register
 from mtldsl.errors import ModelError
-
-__all__ = ["PairwiseLogLoss"]
 
 
 @dataclass(frozen=True)

@@ -8,21 +8,9 @@ from typing import ClassVar
 import numpy as np
 import scipy
 
-from mtldsl.atoms.matrix_function import SeparableLoss, register
+from mtldsl.atoms.atom import register
+from mtldsl.atoms.loss import SeparableLoss
 from mtldsl.utils.parallel import slabs
-
-__all__ = [
-    "AbsoluteLoss",
-    "GammaLoss",
-    "HuberLoss",
-    "PoissonLoss",
-    "QuantileLoss",
-    "SquaredLoss",
-    "SumOfSquares",
-    "finite_exp",
-    "log_link_prox",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # Losses that grow linearly: outliers pull no harder than the rest.

@@ -7,10 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.atom import ROUNDING_SHARE
-from mtldsl.atoms.matrix_function import Loss, register
-
-__all__ = ["SquareRootLoss"]
+from mtldsl.atoms.atom import ROUNDING_SHARE, register
+from mtldsl.atoms.loss import Loss
 
 
 @register

@@ -8,14 +8,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.matrix_function import REGISTRY, Loss, register
+from mtldsl.atoms.atom import REGISTRY, register
+from mtldsl.atoms.loss import Loss
 from mtldsl.atoms.metrics.contingency import FScore
 from mtldsl.atoms.metrics.metric import Metric, check_delta, classes_of, is_own
 from mtldsl.atoms.structured_prox.polytope import prox_of_planes
 from mtldsl.errors import ModelError
 from mtldsl.utils.validation import quoted
-
-__all__ = ["StructuredHinge", "as_metrics", "metrics_of_tasks"]
 
 
 @register

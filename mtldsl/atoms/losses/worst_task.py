@@ -7,8 +7,6 @@ from typing import ClassVar
 
 from mtldsl.atoms.loss import Loss, SeparableLoss
 
-__all__ = ["WorstTaskLoss"]
-
 
 @dataclass(frozen=True, eq=False)
 class WorstTaskLoss(Loss):

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.matrix_function import register
+from mtldsl.atoms.atom import register
 from mtldsl.atoms.metrics.metric import ConstantScore, Metric, MostViolatedPlane, smaller_class
 from mtldsl.atoms.structured_prox.score_steps import (
     auc_promise,
@@ -17,16 +17,6 @@ from mtldsl.atoms.structured_prox.score_steps import (
     fscore_promise,
     fscore_steps,
 )
-
-__all__ = [
-    "AUC",
-    "BalancedError",
-    "ErrorRate",
-    "FScore",
-    "GMean",
-    "Jaccard",
-]
-
 
 #: beta up to which thresholds of the F-score stand apart from one another in float64
 LARGEST_BETA = 1e3

@@ -7,15 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = [
-    "flip_probabilities",
-    "largest_expectation",
-    "largest_mixture",
-    "largest_multiple",
-    "law_of_tables",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The largest expected Delta of a random labelling with given flip probabilities: minus the conjugate of a structured hinge.
 #

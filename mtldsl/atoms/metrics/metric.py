@@ -9,7 +9,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from mtldsl.atoms.matrix_function import REGISTRY, Atom
+from mtldsl.atoms.atom import REGISTRY
+from mtldsl.atoms.matrix_function import Atom
 from mtldsl.atoms.metrics.expected_loss import (
     flip_probabilities,
     largest_expectation,
@@ -18,24 +19,6 @@ from mtldsl.atoms.metrics.expected_loss import (
 )
 from mtldsl.atoms.structured_prox.score_steps import ScoreStep
 from mtldsl.errors import ModelError
-
-__all__ = [
-    "ClassPositions",
-    "ConstantScore",
-    "HighestPlanes",
-    "LabelingTables",
-    "Metric",
-    "MetricBatch",
-    "MostViolatedPlane",
-    "check_delta",
-    "check_oracle",
-    "classes_of",
-    "highest_of_all",
-    "is_own",
-    "limits_from_steps",
-    "smaller_class",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # What a metric is asked with and answers: the classes of a task, the highest plane, and the subgradients at a constant score.

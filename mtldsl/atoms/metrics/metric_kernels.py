@@ -6,18 +6,6 @@ import numpy as np
 
 from mtldsl.utils.jit import compiled
 
-__all__ = [
-    "best_of_auc",
-    "best_of_fscore",
-    "best_of_product",
-    "best_places",
-    "flip",
-    "overlapping_samples",
-    "pairs_in_wrong_order",
-    "sort_margins",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The loops of the oracles that are sequential by nature, so compiled; imported when first used. Sorting stays in numpy.
 #

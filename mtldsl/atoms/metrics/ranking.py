@@ -7,21 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.matrix_function import register
+from mtldsl.atoms.atom import register
 from mtldsl.atoms.metrics.expected_loss import SUM_ROUNDING_SHARE, largest_mixture
 from mtldsl.atoms.metrics.metric import ConstantScore, Metric, MostViolatedPlane, classes_of
 from mtldsl.errors import ModelError
 from mtldsl.utils.validation import as_float, quoted
-
-__all__ = [
-    "PartialAUC",
-    "ROCArea",
-    "RankingMetric",
-    "inside",
-    "nearest_margins",
-    "slack",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # Row and column sums of matrices with entries in [0, 1]: what multipliers of losses of orders are made of (Gale and Ryser).

@@ -7,20 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.matrix_function import register
+from mtldsl.atoms.atom import register
 from mtldsl.atoms.metrics.expected_loss import SUM_ROUNDING_SHARE, flip_probabilities
 from mtldsl.atoms.metrics.metric import ConstantScore, Metric, MostViolatedPlane, classes_of
 from mtldsl.atoms.metrics.ranking import RankingMetric
 from mtldsl.errors import ModelError
 from mtldsl.utils.validation import as_float, as_whole, quoted
-
-__all__ = [
-    "NDCG",
-    "AveragePrecision",
-    "PrecisionAt",
-    "RecallAt",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # Metrics of a list of samples in the order of their scores in which the first places count most: average precision, and NDCG.

@@ -11,15 +11,6 @@ import numpy as np
 from mtldsl.atoms.atom import COLUMNS, MATRIX
 from mtldsl.atoms.matrix_function import MatrixFunction
 
-__all__ = [
-    "ProxOfSum",
-    "build_stages",
-    "folds",
-    "prox_of_sum",
-    "unsupported_reason",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The steps of a composed prox: atoms of one kind folded into one, intervals entry by entry, inner functions first.
 

@@ -10,14 +10,6 @@ from scipy.linalg import cho_factor, cho_solve
 
 from mtldsl.utils.parallel import on_one_blas_thread
 
-__all__ = [
-    "SETTINGS",
-    "SparseInverse",
-    "central_path",
-    "graphical_lasso",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The graphical lasso by an interior point method on its dual: for matrices near to singular, where descent takes long.
 

@@ -8,19 +8,6 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-__all__ = [
-    "dual_norm",
-    "half_squared_k_support",
-    "level_shares",
-    "nearest_in_ball",
-    "shares_of_norms",
-    "shrinkage",
-    "smallest_minimum",
-    "water_level",
-    "weighted_water_level",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What the prox of a norm N alone tells: its dual norm, and the nearest point of its balls.
 #

@@ -11,17 +11,6 @@ import numpy as np
 from mtldsl.utils.interrupts import eigh, eigvalsh, svd
 from mtldsl.utils.parallel import on_one_blas_thread
 
-__all__ = [
-    "SpectralMatrix",
-    "SymmetricMatrix",
-    "kronecker_apply",
-    "largest_singular_value",
-    "shrink_singular_values",
-    "singular_values",
-    "thin_svd",
-    "two_sided_product",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class SpectralMatrix:

@@ -8,21 +8,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.atom import Separability, column_groups
-from mtldsl.atoms.matrix_function import Regularizer, register
+from mtldsl.atoms.atom import Separability, column_groups, register
+from mtldsl.atoms.matrix_function import Regularizer
 from mtldsl.atoms.prox.shrinkage import half_squared_k_support, shares_of_norms, shrinkage
 from mtldsl.atoms.regularizers.group_norms import checked_family
 from mtldsl.atoms.regularizers.norm_base import WeightedNorm, checked_group_weights
 from mtldsl.errors import ModelError
 from mtldsl.utils.validation import as_list, as_whole, quoted
-
-__all__ = [
-    "ColumnGroupNorm",
-    "ColumnGroups",
-    "HalfSquaredGroupNorm",
-    "HalfSquaredKSupportNorm",
-    "checked_columns",
-]
 
 
 class ColumnGroups(Regularizer):

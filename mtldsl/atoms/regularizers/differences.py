@@ -9,17 +9,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.atom import ROUNDING_SHARE
-from mtldsl.atoms.matrix_function import register
+from mtldsl.atoms.atom import ROUNDING_SHARE, register
 from mtldsl.atoms.regularizers.quadratic import QuadraticPenalty
 from mtldsl.errors import ModelError
 from mtldsl.utils.arrays import read_dense
 from mtldsl.utils.interrupts import eigh
 from mtldsl.utils.memory import require_memory
 from mtldsl.utils.validation import as_whole, shape_of
-
-__all__ = ["GraphLaplacian", "MeanRegularizer"]
-
 
 #: Edges a task up to which a Laplacian's value is made of differences.
 TASK_EDGES = 8

@@ -9,25 +9,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.atom import ENTRIES, MATRIX, ROWS, Separability, in_parentheses, row_groups
-from mtldsl.atoms.matrix_function import register
+from mtldsl.atoms.atom import ENTRIES, MATRIX, ROWS, Separability, in_parentheses, register, row_groups
 from mtldsl.atoms.prox.shrinkage import shrinkage
 from mtldsl.atoms.regularizers.norm_base import Norm, WeightedNorm, checked_group_weights
 from mtldsl.errors import ModelError
 from mtldsl.utils.validation import as_list, as_whole, groups_of_labels, plain, quoted
-
-__all__ = [
-    "FrobeniusNorm",
-    "GroupNorm",
-    "Groups",
-    "TreeNorm",
-    "check_lines",
-    "checked_family",
-    "find_crossing_groups",
-    "levels",
-    "nested_families",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # Families of groups of rows or columns: read, told apart where they are nested, and split into families that are.

@@ -15,8 +15,8 @@ from mtldsl.atoms.atom import (
     RowProfile,
     Separability,
     is_same_along_rows,
+    register,
 )
-from mtldsl.atoms.matrix_function import register
 from mtldsl.atoms.regularizers.norm_base import (
     Norm,
     WeightedNorm,
@@ -26,15 +26,6 @@ from mtldsl.atoms.regularizers.norm_base import (
 )
 from mtldsl.errors import ModelError
 from mtldsl.utils.validation import quoted
-
-__all__ = [
-    "L1InfNorm",
-    "L1Norm",
-    "L12Norm",
-    "L21Norm",
-    "SortedL1Norm",
-    "TotalVariation",
-]
 
 # --------------------------------------------------------------------------------------------------------------
 # Norms that treat every column (task) of W as one.

@@ -8,13 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.atom import ROWS, Separability, in_parentheses
-from mtldsl.atoms.matrix_function import register
+from mtldsl.atoms.atom import ROWS, Separability, in_parentheses, register
 from mtldsl.atoms.regularizers.group_norms import check_lines, checked_family
 from mtldsl.atoms.regularizers.norm_base import Norm, checked_group_weights
 from mtldsl.errors import ModelError
-
-__all__ = ["LatentGroupNorm"]
 
 
 @dataclass(frozen=True)

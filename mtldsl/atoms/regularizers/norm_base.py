@@ -15,15 +15,6 @@ from mtldsl.errors import ModelError
 from mtldsl.utils.arrays import read_dense
 from mtldsl.utils.validation import quoted
 
-__all__ = [
-    "Norm",
-    "WeightedNorm",
-    "check_broadcast",
-    "check_length",
-    "checked_group_weights",
-    "checked_weights",
-]
-
 # --------------------------------------------------------------------------------------------------------------
 # Weights of a regularizer: checked once when the atom is made, then trusted.
 

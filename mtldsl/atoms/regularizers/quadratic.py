@@ -8,21 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from mtldsl.atoms.atom import RowProfile, in_parentheses
-from mtldsl.atoms.matrix_function import Regularizer, register
+from mtldsl.atoms.atom import RowProfile, in_parentheses, register
+from mtldsl.atoms.matrix_function import Regularizer
 from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix, kronecker_apply, two_sided_product
 from mtldsl.atoms.regularizers.norm_base import check_broadcast, checked_weights
 from mtldsl.errors import ModelError
 from mtldsl.utils.arrays import read_dense
 from mtldsl.utils.caching import cached_property
 from mtldsl.utils.memory import require_memory
-
-__all__ = [
-    "KroneckerRidge",
-    "QuadraticPenalty",
-    "Ridge",
-    "checked_symmetric",
-]
 
 
 class QuadraticPenalty(Regularizer):

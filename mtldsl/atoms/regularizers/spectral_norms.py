@@ -7,7 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.matrix_function import Regularizer, Set, WithoutConjugate, register
+from mtldsl.atoms.atom import register
+from mtldsl.atoms.matrix_function import Regularizer, Set, WithoutConjugate
 from mtldsl.atoms.prox.shrinkage import water_level
 from mtldsl.atoms.prox.spectral_matrix import (
     largest_singular_value,
@@ -17,16 +18,6 @@ from mtldsl.atoms.prox.spectral_matrix import (
 )
 from mtldsl.atoms.regularizers.norm_base import Norm
 from mtldsl.atoms.sets import RankAtMost
-
-__all__ = [
-    "MaxNorm",
-    "Rank",
-    "SquaredClusterNorm",
-    "SquaredTraceNorm",
-    "TraceNorm",
-    "numerical_rank",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # The squared cluster norm: what a covariance with bounded eigenvalues and a bounded trace leaves when it is at its best.

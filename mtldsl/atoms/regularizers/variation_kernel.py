@@ -6,8 +6,6 @@ import numpy as np
 
 from mtldsl.utils.jit import compiled
 
-__all__ = ["denoise_rows"]
-
 
 @compiled()
 def denoise_rows(Y, step):

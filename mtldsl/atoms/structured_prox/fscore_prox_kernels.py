@@ -12,11 +12,6 @@ import numpy as np
 from mtldsl.atoms.structured_prox.fscore_table_kernels import largest_tables, thresholds
 from mtldsl.utils.jit import compiled
 
-__all__ = [
-    "fscore_steps",
-    "overlaps",
-]
-
 #: Probabilities that differ by less are equal.
 PROBABILITY_TOL = 1e-13
 

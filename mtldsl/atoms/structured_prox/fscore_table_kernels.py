@@ -13,12 +13,6 @@ import numpy as np
 
 from mtldsl.utils.jit import compiled
 
-__all__ = [
-    "largest_tables",
-    "promised_value",
-    "thresholds",
-]
-
 
 @compiled("f8(f8, f8, f8, f8)", inside=True, error_model="numpy")
 def _rises(a, b, m, kappa):

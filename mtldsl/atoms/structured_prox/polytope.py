@@ -10,14 +10,6 @@ import numpy as np
 from mtldsl.atoms.inference.cliques import Cliques
 from mtldsl.atoms.inference.decoder import Decoder, rows_at_once
 
-__all__ = [
-    "dearest_mean",
-    "project",
-    "project_tilted",
-    "prox_of_planes",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The prox of a maximum of affine functions that is known through an oracle: planes are added until none is violated.
 

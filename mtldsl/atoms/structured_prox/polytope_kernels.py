@@ -8,14 +8,6 @@ from mtldsl.atoms.inference.map_kernels import cost_of, highest
 from mtldsl.atoms.inference.sum_kernels import choose, keep_gaps
 from mtldsl.utils.jit import compiled
 
-__all__ = [
-    "auc_steps",
-    "minimize_on_simplex",
-    "project_each",
-    "solve_on_simplex",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The quadratic program over a simplex that cutting planes lead to; an active set method, sequential by nature, so compiled.
 #

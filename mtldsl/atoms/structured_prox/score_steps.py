@@ -14,19 +14,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-__all__ = [
-    "ScoreStep",
-    "ScoreSteps",
-    "Tangent",
-    "auc_promise",
-    "auc_steps",
-    "fscore_law",
-    "fscore_promise",
-    "fscore_steps",
-    "reach_of",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The identity less the derivative of a structured hinge's proximal step: a projection on a few sums of samples.
 

@@ -22,20 +22,6 @@ from mtldsl.language.learned_unknowns import LearnedUnknown
 from mtldsl.language.scalars import Operation
 from mtldsl.language.substitution import intercepts_of
 
-__all__ = [
-    "TypedPoint",
-    "matrix_of",
-    "over_tasks",
-    "pointwise",
-    "predictions",
-    "rounding_of_samples",
-    "scores",
-    "sums_of_tasks",
-    "table_of",
-    "totals_of",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Expressions at a point, and what they predict: X_i w_i + b_i by numpy's own products, from the numbers that tasks hold.
 

@@ -18,38 +18,6 @@ from mtldsl.reference import spectral
 from mtldsl.reference.label_graph import GAP, choices
 from mtldsl.reference.registry import FORMULAS, SPECTRA
 
-__all__ = [
-    "ACCURACIES",
-    "N_LABELLED",
-    "N_SAMPLES",
-    "PROX_STEPS",
-    "WEIGHTINGS",
-    "WEIGHTS_SHAPE",
-    "assert_is_reference_prox",
-    "assert_minimal",
-    "fewest",
-    "function_value",
-    "growth",
-    "heaviest",
-    "inside_domain",
-    "inside_dual_domain",
-    "known_values",
-    "knows_order",
-    "limit",
-    "loss_data",
-    "loss_value",
-    "matrix",
-    "quotient",
-    "random",
-    "reference_conjugate",
-    "reference_prox",
-    "samples",
-    "set_violation",
-    "targets",
-    "weights",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # What the reference says of an atom: values from its formulas, minimisers and suprema that cvxpy finds.
 

@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from mtldsl.atoms.matrix_function import Loss
+from mtldsl.atoms.loss import Loss
 from mtldsl.atoms.metrics.contingency import ErrorRate
 from mtldsl.extending.law import Law, holds, law, same, same_arrays
 from mtldsl.extending.laws.law_examples import (
@@ -27,10 +27,6 @@ from mtldsl.extending.laws.law_examples import (
     samples,
     targets,
 )
-
-__all__ = [
-    "LAWS",
-]
 
 LAWS: list[Law] = []
 

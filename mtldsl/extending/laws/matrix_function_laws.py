@@ -30,10 +30,6 @@ from mtldsl.extending.laws.law_examples import (
     set_violation,
 )
 
-__all__ = [
-    "LAWS",
-]
-
 LAWS: list[Law] = []
 
 

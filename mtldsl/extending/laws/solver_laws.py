@@ -17,13 +17,6 @@ from mtldsl.problems.problem import Problem, minimize
 from mtldsl.solvers.multistart import seen_by_solvers
 from mtldsl.solvers.routes import LAST, refusal
 
-__all__ = [
-    "LAWS",
-    "MODELS",
-    "model_for",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Small models of every kind, on which solvers are checked.
 

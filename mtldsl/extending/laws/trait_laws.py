@@ -12,14 +12,10 @@ import numpy as np
 
 from mtldsl.atoms.atom import ENTRIES, Separability
 from mtldsl.atoms.learned_structures.structure import Structure
-from mtldsl.atoms.matrix_function import Loss, MatrixFunction, Regularizer, SeparableLoss, Set
+from mtldsl.atoms.loss import Loss, SeparableLoss
+from mtldsl.atoms.matrix_function import MatrixFunction, Regularizer, Set
 from mtldsl.extending.law import Law, holds, law, same_arrays
 from mtldsl.extending.laws.law_examples import WEIGHTS_SHAPE, limit, loss_data, quotient, random, weights
-
-__all__ = [
-    "LAWS",
-    "pieces",
-]
 
 LAWS: list[Law] = []
 

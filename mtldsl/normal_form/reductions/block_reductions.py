@@ -9,8 +9,9 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from mtldsl.atoms.matrix_function import Regularizer, Set
-from mtldsl.normal_form.form import Block, Blocks, FunctionTerm, LinearMap, LossTerm, MapEntry, NormalForm
+from mtldsl.normal_form.form import Block, Blocks, FunctionTerm, LossTerm, NormalForm
 from mtldsl.normal_form.reductions.reduction import Point, Promise
+from mtldsl.normal_form.term import LinearMap, MapEntry
 from mtldsl.normal_form.terms.structure_term import Structures, StructureTerm
 
 # --------------------------------------------------------------------------------------------------------------

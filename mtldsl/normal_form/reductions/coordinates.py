@@ -13,17 +13,9 @@ from scipy.linalg.lapack import dpstrf
 from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
 from mtldsl.atoms.regularizers.quadratic import Ridge
 from mtldsl.data.derived import with_inputs
-from mtldsl.normal_form.form import (
-    Block,
-    Blocks,
-    FunctionTerm,
-    LinearMap,
-    LossTerm,
-    MapEntry,
-    NormalForm,
-    single_block,
-)
+from mtldsl.normal_form.form import Block, Blocks, FunctionTerm, LossTerm, NormalForm, single_block
 from mtldsl.normal_form.reductions.reduction import Point, Promise
+from mtldsl.normal_form.term import LinearMap, MapEntry
 from mtldsl.normal_form.terms.row_compression import exact_sums
 
 # --------------------------------------------------------------------------------------------------------------

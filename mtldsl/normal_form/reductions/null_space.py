@@ -14,9 +14,10 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.data.derived import with_inputs
-from mtldsl.normal_form.form import Block, Blocks, FunctionTerm, LinearMap, LossTerm, MapEntry, NormalForm
+from mtldsl.normal_form.form import Block, Blocks, FunctionTerm, LossTerm, NormalForm
 from mtldsl.normal_form.reductions.coordinates import SETTINGS
 from mtldsl.normal_form.reductions.reduction import Point, Promise
+from mtldsl.normal_form.term import LinearMap, MapEntry
 from mtldsl.normal_form.terms.structure_term import StructureTerm
 
 #: A product this small relative to its factors is zero but for rounding.

@@ -19,7 +19,8 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import numpy as np
 from scipy import sparse
 
-from mtldsl.normal_form.form import Block, Blocks, FunctionTerm, LinearMap, LossTerm, MapEntry, NormalForm
+from mtldsl.normal_form.form import Block, Blocks, FunctionTerm, LossTerm, NormalForm
+from mtldsl.normal_form.term import LinearMap, MapEntry
 
 
 class Promise(Enum):

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from mtldsl.atoms.loss import Loss
 from mtldsl.atoms.losses.multiclass import less_own, on_simplex, plus_own
 from mtldsl.atoms.losses.worst_task import WorstTaskLoss
-from mtldsl.atoms.matrix_function import Loss
 from mtldsl.atoms.prox.shrinkage import level_shares
 from mtldsl.normal_form.term import LossTerm, register_term
 from mtldsl.utils.caching import cached_property

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from mtldsl.atoms.inference.cliques import GAP
 from mtldsl.atoms.inference.decoder import changes_times, expected_changes
-from mtldsl.atoms.matrix_function import Loss
+from mtldsl.atoms.loss import Loss
 from mtldsl.data.tasks import Tasks
 from mtldsl.normal_form.term import Blocks, LinearMap, LossTerm, register_term
 

@@ -23,13 +23,6 @@ from mtldsl.solvers.model_facts import ModelFacts
 from mtldsl.solvers.nonconvex.spectral_admm import SpectralADMM
 from mtldsl.solvers.solver import MATRIX_SPEEDUP, Method, MethodSolver, Point, Watch
 
-__all__ = [
-    "ADMM",
-    "SETTINGS",
-    "SOLVER",
-    "ADMMSettings",
-]
-
 
 @dataclass(frozen=True)
 class ADMMSettings:

@@ -17,12 +17,6 @@ from mtldsl.solvers.numerics.anderson import AndersonExtrapolation
 from mtldsl.solvers.numerics.operator_splitting import ResidualBalance, dykstra, first_penalties
 from mtldsl.solvers.solver import FLOPS_PER_CALL, Point, Watch
 
-__all__ = [
-    "ADMMIteration",
-    "PointMaker",
-    "flops_of_iteration",
-]
-
 
 def flops_of_iteration(form: NormalForm) -> float:
     """Flops of two products with the data, and of a solution of every task's system."""

@@ -12,17 +12,6 @@ from scipy.linalg import blas, lapack
 
 from mtldsl.solvers.design.task_design import Designs
 
-__all__ = [
-    "ActiveRows",
-    "ActiveRowsTangent",
-    "TaskSystem",
-    "gram_of",
-    "held_rows",
-    "squares_of",
-    "work_of_factor",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The rows at kinks of one task, F of its Newton system: an array where they are few, else read from the inputs some at a time.
 

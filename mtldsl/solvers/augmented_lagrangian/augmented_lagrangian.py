@@ -16,11 +16,6 @@ from mtldsl.solvers.augmented_lagrangian.low_rank import SpectralRun
 from mtldsl.solvers.model_facts import ModelFacts
 from mtldsl.solvers.solver import FLOPS_PER_CALL, MATRIX_SPEEDUP, Method, MethodSolver, Point, Watch
 
-__all__ = [
-    "SOLVER",
-    "AugmentedLagrangian",
-]
-
 
 @dataclass(frozen=True)
 class AugmentedLagrangianSettings:

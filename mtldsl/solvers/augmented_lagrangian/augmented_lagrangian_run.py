@@ -24,13 +24,6 @@ from mtldsl.solvers.design.row_penalty import unsupported_reason as why_not_by_r
 from mtldsl.solvers.design.task_design import Designs
 from mtldsl.solvers.solver import FLOPS_PER_CALL, MATRIX_SPEEDUP, Point, Watch
 
-__all__ = [
-    "AugmentedLagrangianRun",
-    "are_plain_ridges",
-    "is_by_rows",
-    "is_untied",
-]
-
 
 @dataclass(frozen=True)
 class RunSettings:

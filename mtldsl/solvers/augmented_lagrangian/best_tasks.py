@@ -8,10 +8,6 @@ from mtldsl.solvers.augmented_lagrangian.interior_point import InteriorPoint
 from mtldsl.solvers.augmented_lagrangian.outer_loop import OuterLoop
 from mtldsl.solvers.design.task_design import Designs
 
-__all__ = [
-    "BestTasks",
-]
-
 
 class BestTasks:
     """v (d, m), b (m,), u flat; multipliers are scaled task by task: one common scale would be the worst of all."""

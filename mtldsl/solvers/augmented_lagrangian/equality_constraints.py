@@ -18,11 +18,6 @@ from mtldsl.solvers.design.row_penalty import unsupported_reason as why_not_by_r
 from mtldsl.solvers.design.task_design import Designs
 from mtldsl.solvers.solver import Point, Watch
 
-__all__ = [
-    "EqualityConstrainedRun",
-    "takes",
-]
-
 
 @dataclass(frozen=True)
 class EquationSettings:

@@ -16,7 +16,8 @@ from mtldsl.atoms.prox.composition import unsupported_reason
 from mtldsl.atoms.prox.spectral_matrix import singular_values, thin_svd
 from mtldsl.atoms.regularizers.spectral_norms import TraceNorm
 from mtldsl.certificates.stationarity import GRADIENT_FLOOR_SHARE, finite_steps
-from mtldsl.normal_form.form import FunctionTerm, LossTerm, MapEntry, NormalForm, single_loss
+from mtldsl.normal_form.form import FunctionTerm, LossTerm, NormalForm, single_loss
+from mtldsl.normal_form.term import MapEntry
 from mtldsl.solvers.augmented_lagrangian.prox_parts import (
     KinkedScores,
     MatrixPart,
@@ -29,18 +30,6 @@ from mtldsl.solvers.augmented_lagrangian.tangent_newton import SpectrumFunction,
 from mtldsl.solvers.design.task_design import Designs
 from mtldsl.solvers.solver import Point, Watch
 from mtldsl.utils.interrupts import svd
-
-__all__ = [
-    "SETTINGS",
-    "ConcaveSpectralTerm",
-    "LinearizedConcavePart",
-    "RankSettings",
-    "concave_of",
-    "relax_to_trace_norm",
-    "settle_at_rank",
-    "why_not_at_rank",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # Losses with kinks beside penalties of the spectrum that are not convex: convex models, one after another, by the method of multipliers.

@@ -13,18 +13,6 @@ from mtldsl.solvers.augmented_lagrangian.prox_parts import KinkedScores, RowPart
 from mtldsl.solvers.augmented_lagrangian.semismooth_newton import NewtonState
 from mtldsl.solvers.design.task_design import Designs
 
-__all__ = [
-    "SETTINGS",
-    "CentralSystem",
-    "InteriorPoint",
-    "InteriorPointSettings",
-    "ScaledCholesky",
-    "has_interior",
-    "in_groups",
-    "near_pays",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # One task's system of an interior-point step, by the smaller of its two sides.
 

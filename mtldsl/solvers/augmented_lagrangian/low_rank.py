@@ -26,10 +26,6 @@ from mtldsl.solvers.augmented_lagrangian.outer_loop import OuterLoop
 from mtldsl.solvers.multistart import bare_start, solve_roughly
 from mtldsl.solvers.solver import Point, Watch
 
-__all__ = [
-    "SpectralRun",
-]
-
 
 @dataclass(frozen=True)
 class LowRankSettings:

@@ -16,16 +16,6 @@ from mtldsl.solvers.numerics.restarts import RestartedAverage
 from mtldsl.solvers.solver import Point, Watch
 from mtldsl.utils.interrupts import eigh
 
-__all__ = [
-    "GramSpectra",
-    "OuterLoop",
-    "Residuals",
-    "Splitting",
-    "first_phase",
-    "first_state",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # A first phase of ADMM on the same copies: cheap steps that end where Newton's begin, with penalties that balance task by task.
 

@@ -16,19 +16,6 @@ from mtldsl.solvers.design.row_penalty import RowPenalty
 from mtldsl.solvers.design.task_design import Designs
 from mtldsl.utils.interrupts import svd
 
-__all__ = [
-    "KinkJacobian",
-    "KinkedScores",
-    "MatrixPart",
-    "RadialScores",
-    "RidgePart",
-    "RowPart",
-    "SmoothJacobian",
-    "SmoothScores",
-    "StructuredScores",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The regularizer's copy where it is anything with an exact prox: its derivative comes as products, for conjugate gradients.
 

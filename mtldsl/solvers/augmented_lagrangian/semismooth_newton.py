@@ -10,14 +10,6 @@ from mtldsl.solvers.augmented_lagrangian.active_rows import TaskSystem, gram_of,
 from mtldsl.solvers.design.task_design import Designs
 from mtldsl.solvers.linear_systems.factorizations import inverses
 
-__all__ = [
-    "SETTINGS",
-    "NewtonState",
-    "SemismoothNewton",
-    "SemismoothNewtonSettings",
-    "TaskPenalties",
-]
-
 
 @dataclass(frozen=True)
 class SemismoothNewtonSettings:

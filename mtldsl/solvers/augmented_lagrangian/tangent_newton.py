@@ -30,14 +30,6 @@ from mtldsl.solvers.augmented_lagrangian.active_rows import gram_of, held_rows
 from mtldsl.solvers.design.task_design import Designs
 from mtldsl.utils.interrupts import svd
 
-__all__ = [
-    "SETTINGS",
-    "SpectrumFunction",
-    "TangentSettings",
-    "TangentSpaceNewton",
-    "is_small",
-]
-
 
 @dataclass(frozen=True)
 class TangentSettings:

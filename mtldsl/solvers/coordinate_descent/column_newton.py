@@ -16,19 +16,6 @@ from mtldsl.solvers.design.row_penalty import RowPenalty
 from mtldsl.solvers.numerics.anderson import ROUND_SWEEPS, IterateHistory, extrapolate
 from mtldsl.utils.parallel import in_jobs, inner_product, product
 
-__all__ = [
-    "ColumnModel",
-    "ColumnsOfTask",
-    "DenseColumns",
-    "Design",
-    "SharedDesign",
-    "SparseColumns",
-    "TaskModel",
-    "TasksDesign",
-    "design_of",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Columns of sparse inputs for one task, where they lie among all, and the second-order model through its predictions.
 

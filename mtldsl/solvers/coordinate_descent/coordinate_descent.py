@@ -9,13 +9,6 @@ from mtldsl.solvers.design.design import one_smooth_loss
 from mtldsl.solvers.design.row_penalty import unsupported_reason as why_not_of_penalty
 from mtldsl.solvers.solver import Method, MethodSolver, Point, Watch
 
-__all__ = [
-    "SOLVER",
-    "CoordinateDescent",
-    "solve",
-    "unsupported_reason",
-]
-
 
 def unsupported_reason(form: NormalForm, quadratic: bool = False) -> str | None:
     """None for one smooth loss that is a sum over samples, quadratic or not, of one matrix under row-sparse penalties; else a sentence."""

@@ -23,13 +23,6 @@ from mtldsl.solvers.design.design import one_smooth_loss
 from mtldsl.solvers.numerics.anderson import ROUND_SWEEPS, IterateHistory, extrapolate
 from mtldsl.solvers.solver import Point, Watch
 
-__all__ = [
-    "GroupModel",
-    "GroupPenalty",
-    "solve",
-    "unsupported_reason",
-]
-
 
 @dataclass(frozen=True)
 class GroupSettings:

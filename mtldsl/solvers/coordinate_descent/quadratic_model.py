@@ -11,12 +11,6 @@ from mtldsl.solvers.design.row_penalty import RowPenalty
 from mtldsl.solvers.numerics.anderson import ROUND_SWEEPS, IterateHistory, extrapolate
 from mtldsl.solvers.solver import MATRIX_SPEEDUP
 
-__all__ = [
-    "SETTINGS",
-    "DescentSettings",
-    "GramModel",
-]
-
 
 @dataclass(frozen=True)
 class DescentSettings:

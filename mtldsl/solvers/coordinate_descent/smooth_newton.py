@@ -28,14 +28,6 @@ from mtldsl.solvers.solver import FLOPS_PER_CALL, MATRIX_SPEEDUP, Point
 from mtldsl.utils.caching import cached_on_path, cached_property
 from mtldsl.utils.parallel import in_jobs
 
-__all__ = [
-    "EliminatedIntercepts",
-    "NewtonRun",
-    "SmoothLossState",
-    "WorkingNewton",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The loss's second-order model on some rows plus the penalty, minimised over them and the intercepts by coordinate descent.
 #

@@ -6,18 +6,6 @@ import numpy as np
 
 from mtldsl.utils.jit import compiled
 
-__all__ = [
-    "descend_columns",
-    "descend_gram",
-    "look_at_rows",
-    "pull_of_columns",
-    "sweep_columns_separate",
-    "sweep_columns_shared",
-    "sweep_groups",
-    "weigh_columns",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # An exact step on one row of W: sequential by nature, so compiled; imported when first used.
 #

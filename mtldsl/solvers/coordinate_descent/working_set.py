@@ -17,11 +17,6 @@ from mtldsl.normal_form.reductions.block_reductions import RowRestriction
 from mtldsl.solvers.design.row_penalty import RowPenalty, function_duals, unsupported_reason
 from mtldsl.solvers.solver import Point, StoppingWatch, Watch
 
-__all__ = [
-    "RowSelection",
-    "selection_refusal",
-]
-
 
 @dataclass(frozen=True)
 class WorkingSetSettings:

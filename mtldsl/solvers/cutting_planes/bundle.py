@@ -6,10 +6,6 @@ import numpy as np
 
 from mtldsl.solvers.cutting_planes.oracle import Oracle, WeightPlanes
 
-__all__ = [
-    "Bundle",
-]
-
 
 class Bundle:
     """Planes of all tasks: slopes in the weights (with the intercept as a last entry), offsets, weights beta on a simplex.

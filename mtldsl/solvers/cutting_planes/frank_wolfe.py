@@ -10,12 +10,6 @@ from mtldsl.normal_form.form import NormalForm
 from mtldsl.solvers.cutting_planes.two_block_admm import TwoBlockADMM
 from mtldsl.solvers.solver import Point, Watch
 
-__all__ = [
-    "SETTINGS",
-    "FrankWolfe",
-    "FrankWolfeSettings",
-]
-
 
 @dataclass(frozen=True)
 class FrankWolfeSettings:

@@ -14,14 +14,6 @@ from mtldsl.solvers.cutting_planes.bundle import Bundle
 from mtldsl.solvers.cutting_planes.oracle import Oracle
 from mtldsl.solvers.solver import MappedWatch, Point, Watch
 
-__all__ = [
-    "SETTINGS",
-    "LiftedRun",
-    "LiftedSettings",
-    "PlaneFunction",
-    "plane_function",
-]
-
 
 @dataclass(frozen=True)
 class LiftedSettings:

@@ -13,14 +13,6 @@ from mtldsl.normal_form.reductions.block_reductions import has_one_maximum_a_tas
 from mtldsl.normal_form.terms.structured_term import Mixture
 from mtldsl.solvers.solver import FLOPS_PER_CALL
 
-__all__ = [
-    "Oracle",
-    "WeightPlanes",
-    "has_one_maximum_a_task",
-    "has_oracle",
-    "intercept_unit",
-]
-
 
 def has_oracle(loss: LossTerm) -> bool:
     """Tell whether the loss is, for every task by itself, a maximum of affine functions whose highest one is known exactly."""

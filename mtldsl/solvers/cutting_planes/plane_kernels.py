@@ -7,10 +7,6 @@ import numpy as np
 from mtldsl.atoms.structured_prox.polytope_kernels import minimize_on_simplex
 from mtldsl.utils.jit import compiled
 
-__all__ = [
-    "proximal_steps",
-]
-
 # Arrays one by one, not in a named tuple: a call takes six microseconds where tasks are few, and a tuple adds one in twenty to that.
 
 

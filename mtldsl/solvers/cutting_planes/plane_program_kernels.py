@@ -6,10 +6,6 @@ import numpy as np
 
 from mtldsl.utils.jit import compiled
 
-__all__ = [
-    "solve_program",
-]
-
 #: An entry of a column below this part of its largest does not limit a step.
 PIVOT_SHARE = 1e-10
 #: Two steps this close are equally long: the larger pivot leaves.

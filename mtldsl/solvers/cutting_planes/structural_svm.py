@@ -17,12 +17,6 @@ from mtldsl.solvers.cutting_planes.oracle import (
 )
 from mtldsl.solvers.solver import FLOPS_PER_CALL, Point, Solver, Watch
 
-__all__ = [
-    "SETTINGS",
-    "StructuralSVM",
-    "StructuralSVMSettings",
-]
-
 
 @dataclass(frozen=True)
 class StructuralSVMSettings:

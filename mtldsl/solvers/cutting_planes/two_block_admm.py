@@ -15,14 +15,6 @@ from mtldsl.solvers.numerics import operator_splitting
 from mtldsl.solvers.numerics.anderson import AndersonExtrapolation
 from mtldsl.solvers.solver import FLOPS_PER_CALL, Point, Watch
 
-__all__ = [
-    "SETTINGS",
-    "DualEstimate",
-    "LinearFinish",
-    "TwoBlockADMM",
-    "TwoBlockADMMSettings",
-]
-
 
 @dataclass(frozen=True)
 class TwoBlockADMMSettings:

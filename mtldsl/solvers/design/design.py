@@ -10,14 +10,6 @@ import numpy as np
 
 from mtldsl.normal_form.form import LossTerm, NormalForm, SingleBlock, single_block
 
-__all__ = [
-    "SETTINGS",
-    "DesignSettings",
-    "LossState",
-    "SmoothLoss",
-    "one_smooth_loss",
-]
-
 
 @dataclass(frozen=True)
 class DesignSettings:

@@ -10,17 +10,6 @@ from mtldsl.data import products
 from mtldsl.normal_form.form import LossTerm
 from mtldsl.solvers.design.design import SETTINGS
 
-__all__ = [
-    "bordered_gram",
-    "centred_gram",
-    "gram_and_border",
-    "gram_outgrows_inputs",
-    "gram_product",
-    "quadratic_weights",
-    "rows_gram",
-    "without_intercept",
-]
-
 
 def quadratic_weights(loss: LossTerm) -> Any:
     """The weights of the samples in 1/2 sum of weight * (z - y)^2: a number, or one for each (N,)."""

@@ -10,22 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = [
-    "CliqueArrays",
-    "DualLine",
-    "FeatureSupports",
-    "InferencePlan",
-    "LabelingChange",
-    "LabelingMixtures",
-    "LabelingWeights",
-    "LabelledRows",
-    "NodePlaces",
-    "PenaltyScales",
-    "SampleRows",
-    "TaskStates",
-    "Workspace",
-]
-
 # ------------------------------------------------------------------------------------------------------ samples
 
 

@@ -12,12 +12,6 @@ from mtldsl.normal_form.form import FunctionTerm
 from mtldsl.utils.caching import cached_property
 from mtldsl.utils.memory import require_memory
 
-__all__ = [
-    "RowPenalty",
-    "function_duals",
-    "unsupported_reason",
-]
-
 
 def _is_nonnegativity(atom: MatrixFunction) -> bool:
     if atom.interval is None:

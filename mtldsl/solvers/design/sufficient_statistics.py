@@ -15,17 +15,6 @@ from mtldsl.solvers.design.gram import bordered_gram, gram_product, quadratic_we
 from mtldsl.utils.interrupts import eigh, factor_of
 from mtldsl.utils.memory import require_memory
 
-__all__ = [
-    "QuadraticData",
-    "RadialData",
-    "TaskChunk",
-    "curvature_data",
-    "quadratic_data",
-    "radial_data",
-    "why_not_quadratic",
-]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Quadratic losses of one weight matrix, reduced to what does not grow with the samples; intercepts eliminated.
 

@@ -8,10 +8,6 @@ import numpy as np
 
 from mtldsl.normal_form.form import LossTerm
 
-__all__ = [
-    "Designs",
-]
-
 
 class Designs:
     """z_i = X_i w_i + b_i for the tasks `ids` of a loss; vectors over samples are flat, task after task.

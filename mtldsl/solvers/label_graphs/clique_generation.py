@@ -15,8 +15,6 @@ from mtldsl.solvers.label_graphs.pricing import Pricing
 from mtldsl.solvers.label_graphs.spdca import SmoothedAscent, SmoothedPricing
 from mtldsl.solvers.solver import Point, Solver, Watch
 
-__all__ = ["SOLVER", "LabelingAscent"]
-
 _METHODS = ("pairwise", "spdca")
 
 

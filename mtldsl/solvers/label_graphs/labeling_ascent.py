@@ -32,8 +32,6 @@ from mtldsl.solvers.design.kernel_arguments import (
 )
 from mtldsl.utils.memory import gib
 
-__all__ = ["SETTINGS", "CliqueForm", "LabelingDual", "clique_form"]
-
 
 @dataclass(frozen=True)
 class LabelingSettings:

@@ -20,9 +20,6 @@ from mtldsl.solvers.design.kernel_arguments import (
 )
 from mtldsl.utils.jit import compiled
 
-__all__ = ["ascend", "gather", "multiply", "project_groups", "scatter", "shares"]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The compiled loop of dual ascent on labellings: one pass over samples, weight moved between labellings of each.
 

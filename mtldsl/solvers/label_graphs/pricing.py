@@ -12,8 +12,6 @@ from mtldsl.atoms.inference.cliques import Cliques
 from mtldsl.solvers.label_graphs.labeling_ascent import LabelingDual
 from mtldsl.solvers.solver import Point, Watch
 
-__all__ = ["SETTINGS", "Pricing"]
-
 
 @dataclass(frozen=True)
 class PricingSettings:

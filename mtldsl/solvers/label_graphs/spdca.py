@@ -12,8 +12,6 @@ from mtldsl.solvers.label_graphs.labeling_ascent import LabelingDual
 from mtldsl.solvers.label_graphs.pricing import Pricing
 from mtldsl.solvers.solver import Point, Watch
 
-__all__ = ["SmoothedAscent", "SmoothedPricing"]
-
 
 @dataclass(frozen=True)
 class SmoothedSettings:

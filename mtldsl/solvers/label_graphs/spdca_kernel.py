@@ -24,8 +24,6 @@ from mtldsl.solvers.label_graphs.labeling_kernels import (
 )
 from mtldsl.utils.jit import compiled
 
-__all__ = ["step_each"]
-
 
 @compiled(nogil=True, error_model="numpy")
 def step_each(visits, rows, cliques, penalty, modulus, weights, mixtures, search, accuracy):

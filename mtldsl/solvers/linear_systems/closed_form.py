@@ -31,13 +31,6 @@ from mtldsl.solvers.solver import Point, Solver, Watch
 from mtldsl.utils.interrupts import eigh, lstsq, svd
 from mtldsl.utils.parallel import slabs
 
-__all__ = [
-    "SETTINGS",
-    "SOLVER",
-    "ClosedForm",
-    "ClosedFormSettings",
-]
-
 
 @dataclass(frozen=True)
 class ClosedFormSettings:

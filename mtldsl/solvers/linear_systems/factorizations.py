@@ -10,15 +10,6 @@ from scipy.linalg import blas, lapack
 from mtldsl.utils.interrupts import eigh, leave_if_late
 from mtldsl.utils.parallel import in_blocks
 
-__all__ = [
-    "SETTINGS",
-    "FactorSettings",
-    "ShiftedFactors",
-    "inverses",
-    "is_regular",
-    "upper_factor",
-]
-
 
 @dataclass(frozen=True)
 class FactorSettings:

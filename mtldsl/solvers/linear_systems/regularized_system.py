@@ -24,16 +24,6 @@ from mtldsl.solvers.linear_systems.task_matrices import (
 )
 from mtldsl.utils.memory import require_memory
 
-__all__ = [
-    "SETTINGS",
-    "ConjugateGradientUpdate",
-    "DenseUpdate",
-    "KernelUpdate",
-    "SystemSettings",
-    "TaskwiseUpdate",
-    "choose_x_update",
-]
-
 
 @dataclass(frozen=True)
 class SystemSettings:

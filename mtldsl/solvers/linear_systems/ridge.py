@@ -15,14 +15,6 @@ from mtldsl.utils.interrupts import eigh
 from mtldsl.utils.memory import require_memory
 from mtldsl.utils.parallel import in_jobs
 
-__all__ = [
-    "SETTINGS",
-    "RidgeSettings",
-    "SharedRidge",
-    "conjugate_solutions",
-    "separate_ridge",
-]
-
 
 @dataclass(frozen=True)
 class RidgeSettings:

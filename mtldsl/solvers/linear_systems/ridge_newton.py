@@ -20,17 +20,6 @@ from mtldsl.solvers.design.design import LossState, SmoothLoss, one_smooth_loss
 from mtldsl.solvers.solver import Point, Watch
 from mtldsl.utils.caching import cached_on_path
 
-__all__ = [
-    "SETTINGS",
-    "DesignWithIntercept",
-    "FactorCache",
-    "RidgeNewton",
-    "RidgeNewtonSettings",
-    "RidgeState",
-    "solve",
-    "unsupported_reason",
-]
-
 
 @dataclass(frozen=True)
 class RidgeNewtonSettings:

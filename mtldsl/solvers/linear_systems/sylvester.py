@@ -28,16 +28,6 @@ from mtldsl.solvers.design.sufficient_statistics import QuadraticData
 from mtldsl.utils.interrupts import eigh, eigvalsh
 from mtldsl.utils.memory import require_memory
 
-__all__ = [
-    "METHODS",
-    "SETTINGS",
-    "SylvesterPenalty",
-    "SylvesterSettings",
-    "fitting_method",
-    "solve_weights",
-    "unsupported_reason",
-]
-
 
 @dataclass(frozen=True)
 class SylvesterSettings:

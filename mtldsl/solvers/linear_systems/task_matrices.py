@@ -8,23 +8,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from mtldsl.normal_form.form import Blocks, FunctionTerm, LinearMap, LossTerm, MapEntry, NormalForm
+from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm
+from mtldsl.normal_form.term import LinearMap, MapEntry
 from mtldsl.solvers.design.gram import gram_and_border, quadratic_weights
-
-__all__ = [
-    "BlockLayout",
-    "QuadraticHessian",
-    "SplitForm",
-    "SplitVariable",
-    "couples_tasks",
-    "diagonal_of",
-    "linear_predictions",
-    "mixes_tasks",
-    "penalty_matrices",
-    "places",
-    "quadratic_matrices",
-]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # ADMM's splitting: which terms stay in the quadratic x-update, and which get a copy of their argument.

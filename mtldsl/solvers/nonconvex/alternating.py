@@ -34,11 +34,6 @@ from mtldsl.solvers.nonconvex.variable_projection import minimize_profile, why_n
 from mtldsl.solvers.nonconvex.weights_step import weights_step, why_not_linear
 from mtldsl.solvers.solver import Point, Solver, Watch
 
-__all__ = [
-    "SOLVER",
-    "AlternatingMinimization",
-]
-
 _METHODS = ("auto", "newton", "lbfgs", "joint", "block", "flip_flop", "algorithm_1")
 
 #: Those for tasks and spectrum reweighted in closed form.

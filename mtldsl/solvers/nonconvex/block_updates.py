@@ -20,18 +20,6 @@ from mtldsl.solvers.linear_systems.task_matrices import BlockLayout
 from mtldsl.solvers.numerics.anderson import AndersonExtrapolation
 from mtldsl.solvers.solver import GeometricSchedule, Point, Watch
 
-__all__ = [
-    "SETTINGS",
-    "AlternationSettings",
-    "accelerate",
-    "alternate",
-    "assert_descent",
-    "flip_flop",
-    "smoothed_update",
-    "starting_matrices",
-    "update_in_turn",
-]
-
 
 @dataclass(frozen=True)
 class AlternationSettings:

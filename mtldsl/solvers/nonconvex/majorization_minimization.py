@@ -16,12 +16,6 @@ from mtldsl.solvers.nonconvex.reweighting import Evaluation, Reweighting
 from mtldsl.solvers.numerics.anderson import AndersonExtrapolation
 from mtldsl.solvers.solver import Point, Watch
 
-__all__ = [
-    "SETTINGS",
-    "MajorizationSettings",
-    "minimize_reweighted",
-]
-
 
 @dataclass(frozen=True)
 class MajorizationSettings:

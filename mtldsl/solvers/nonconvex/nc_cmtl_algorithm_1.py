@@ -10,10 +10,6 @@ from mtldsl.solvers.design.sufficient_statistics import radial_data
 from mtldsl.solvers.nonconvex.reweighting import Reweighting
 from mtldsl.solvers.solver import Point, Watch
 
-__all__ = [
-    "algorithm_1",
-]
-
 #: The paper's eps_2 ("eps in MATLAB") where the loss has none.
 MACHINE_EPS = np.finfo(float).eps
 #: The paper's convergence test (20).

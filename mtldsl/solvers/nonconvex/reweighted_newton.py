@@ -12,13 +12,6 @@ from mtldsl.solvers.nonconvex.reweighting import (
     Reweighting,
 )
 
-__all__ = [
-    "SETTINGS",
-    "ReweightedNewtonSettings",
-    "SecondOrder",
-    "newton_step",
-]
-
 
 @dataclass(frozen=True)
 class ReweightedNewtonSettings:

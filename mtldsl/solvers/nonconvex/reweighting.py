@@ -25,20 +25,6 @@ from mtldsl.normal_form.reductions.block_reductions import LargerEps
 from mtldsl.solvers.design.sufficient_statistics import RadialData, SharedChunk
 from mtldsl.utils.interrupts import eigh
 
-__all__ = [
-    "SETTINGS",
-    "Evaluation",
-    "Reweighting",
-    "ReweightingSettings",
-    "TaskInverses",
-    "fitting_stages",
-    "relaxed_forms",
-    "ridge_of",
-    "rough_fit",
-    "why_not_radial",
-    "why_not_reweighted",
-]
-
 
 @dataclass(frozen=True)
 class ReweightingSettings:

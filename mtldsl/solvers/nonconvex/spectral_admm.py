@@ -9,7 +9,8 @@ import numpy as np
 
 from mtldsl.atoms.regularizers.quadratic import Ridge
 from mtldsl.atoms.regularizers.spectral_norms import TraceNorm
-from mtldsl.normal_form.form import Blocks, FunctionTerm, LinearMap, MapEntry, NormalForm
+from mtldsl.normal_form.form import Blocks, FunctionTerm, NormalForm
+from mtldsl.normal_form.term import LinearMap, MapEntry
 from mtldsl.solvers.admm.iteration import ADMMIteration
 from mtldsl.solvers.augmented_lagrangian.fixed_rank import settle_at_rank, why_not_at_rank
 from mtldsl.solvers.design.sufficient_statistics import radial_data
@@ -18,14 +19,6 @@ from mtldsl.solvers.nonconvex.majorization_minimization import minimize_reweight
 from mtldsl.solvers.nonconvex.reweighting import rough_fit, why_not_reweighted
 from mtldsl.solvers.solver import Point, StoppingWatch, Watch
 from mtldsl.utils.interrupts import svd
-
-__all__ = [
-    "SETTINGS",
-    "SpectralADMM",
-    "SpectralSettings",
-    "relaxed_start",
-    "smoothed_start",
-]
 
 
 @dataclass(frozen=True)

@@ -18,16 +18,6 @@ from mtldsl.solvers.nonconvex.weights_step import LinearStep
 from mtldsl.solvers.numerics.line_search import VALUE_ROUNDING_SHARE
 from mtldsl.solvers.solver import Point, Watch
 
-__all__ = [
-    "LBFGS",
-    "SETTINGS",
-    "Evaluation",
-    "ProfileSettings",
-    "make_preconditioner",
-    "minimize_profile",
-    "why_not_smooth",
-]
-
 
 @dataclass(frozen=True)
 class ProfileSettings:

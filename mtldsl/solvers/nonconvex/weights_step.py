@@ -22,15 +22,6 @@ from mtldsl.solvers.nonconvex.block_updates import RISE_ROUNDING_SHARE
 from mtldsl.solvers.routes import accepting_routes, get_solver, refusal
 from mtldsl.solvers.solver import Point, StoppingWatch, Watch
 
-__all__ = [
-    "SETTINGS",
-    "ConvexStep",
-    "LinearStep",
-    "WeightsSettings",
-    "weights_step",
-    "why_not_linear",
-]
-
 
 @dataclass(frozen=True)
 class WeightsSettings:

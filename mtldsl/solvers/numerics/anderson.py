@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["MAX_REMEMBERED_ENTRIES", "ROUND_SWEEPS", "AndersonExtrapolation", "IterateHistory", "extrapolate"]
-
 
 class AndersonExtrapolation:
     """Extrapolates s <- F(s) from its last `memory` steps: the affine combination of images whose residuals cancel best.

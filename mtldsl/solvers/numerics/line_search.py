@@ -11,19 +11,9 @@ from scipy import sparse
 from scipy.optimize import minimize_scalar
 
 from mtldsl.normal_form.best_constants import best_constants
-from mtldsl.normal_form.form import Blocks, LossTerm, MapEntry, NormalForm
+from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
+from mtldsl.normal_form.term import MapEntry
 from mtldsl.solvers.numerics.operator_splitting import project_blocks
-
-__all__ = [
-    "SETTINGS",
-    "VALUE_ROUNDING_SHARE",
-    "LineSearchSettings",
-    "RaySearch",
-    "best_between",
-    "best_of_ray",
-    "plain_points",
-    "plain_rays",
-]
 
 #: A change of a value below this, relative to its size, is rounding.
 VALUE_ROUNDING_SHARE = 1e-13

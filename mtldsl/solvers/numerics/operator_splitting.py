@@ -12,15 +12,6 @@ from mtldsl.normal_form.form import Blocks, NormalForm
 if TYPE_CHECKING:
     from mtldsl.solvers.linear_systems.task_matrices import SplitForm
 
-__all__ = [
-    "SETTINGS",
-    "ResidualBalance",
-    "SplittingSettings",
-    "dykstra",
-    "first_penalties",
-    "project_blocks",
-]
-
 
 @dataclass(frozen=True)
 class SplittingSettings:

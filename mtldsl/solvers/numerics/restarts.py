@@ -7,8 +7,6 @@ from math import inf
 
 import numpy as np
 
-__all__ = ["RestartSettings", "RestartedAverage"]
-
 
 @dataclass(frozen=True)
 class RestartSettings:

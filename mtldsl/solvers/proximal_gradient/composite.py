@@ -18,19 +18,6 @@ from mtldsl.solvers.design.gram import (
 )
 from mtldsl.solvers.linear_systems.task_matrices import BlockLayout
 
-__all__ = [
-    "SETTINGS",
-    "CompositeGramSettings",
-    "DataPiece",
-    "FunctionPartition",
-    "FunctionPiece",
-    "GramPiece",
-    "ProximalPart",
-    "SmoothPart",
-    "block_weights",
-    "partition",
-]
-
 
 @dataclass(frozen=True)
 class CompositeGramSettings:

@@ -19,15 +19,6 @@ from mtldsl.solvers.numerics.line_search import VALUE_ROUNDING_SHARE
 from mtldsl.solvers.proximal_gradient.composite import GramPiece, ProximalPart
 from mtldsl.solvers.solver import FLOPS_PER_CALL, MATRIX_SPEEDUP, Point, Watch
 
-__all__ = [
-    "SETTINGS",
-    "ProximalNewton",
-    "ProximalNewtonSettings",
-    "QuadraticSplitting",
-    "gradient_steps_first",
-    "unsupported_reason",
-]
-
 
 @dataclass(frozen=True)
 class ProximalNewtonSettings:

@@ -27,16 +27,6 @@ from mtldsl.solvers.proximal_gradient.composite import (
 from mtldsl.solvers.proximal_gradient.prox_newton import ProximalNewton
 from mtldsl.solvers.solver import Method, MethodSolver, Point, Watch
 
-__all__ = [
-    "SETTINGS",
-    "SOLVER",
-    "AcceleratedGradient",
-    "ExtrapolatedGradient",
-    "GapEstimate",
-    "GradientSettings",
-    "ProximalGradient",
-]
-
 
 @dataclass(frozen=True)
 class GradientSettings:

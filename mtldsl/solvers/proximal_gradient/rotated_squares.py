@@ -31,13 +31,6 @@ from mtldsl.solvers.solver import Point, Watch
 from mtldsl.utils.caching import cached_on_path
 from mtldsl.utils.interrupts import eigh
 
-__all__ = [
-    "SETTINGS",
-    "RotatedSettings",
-    "SharedSquares",
-    "unsupported_reason",
-]
-
 
 @dataclass(frozen=True)
 class RotatedSettings:

@@ -24,8 +24,6 @@ from mtldsl.utils.parallel import asked_jobs
 if TYPE_CHECKING:
     from mtldsl.atoms.learned_structures.task_kernels import KernelWeightBall
 
-__all__ = ["DualAscentRun", "KernelForm", "WeightsStep", "kernel_form"]
-
 
 @dataclass(frozen=True)
 class DualAscentSettings:

@@ -16,8 +16,6 @@ from mtldsl.solvers.design.kernel_arguments import FeatureSupports, NodePlaces, 
 if TYPE_CHECKING:
     from mtldsl.atoms.learned_structures.mkl_norm import MKLNorm
 
-__all__ = ["ActiveFace", "FlatSamples", "Nodes", "node_places"]
-
 
 @dataclass(frozen=True)
 class FaceSettings:

@@ -31,9 +31,6 @@ from mtldsl.utils.files import (
 )
 from mtldsl.utils.validation import quoted
 
-__all__ = ["SOLVER", "Checkpoint", "identity_of"]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Long runs that can be broken off: the multipliers on disk every so often, and found again.
 

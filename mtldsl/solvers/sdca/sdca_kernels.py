@@ -9,9 +9,6 @@ import numpy as np
 from mtldsl.solvers.design.kernel_arguments import FeatureSupports, NodePlaces, SampleRows, TaskStates
 from mtldsl.utils.jit import compiled
 
-__all__ = ["dots", "gather", "supports", "sweep"]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Dual coordinate ascent over samples, task by task: sequential by nature, so compiled; imported when first used.
 #
