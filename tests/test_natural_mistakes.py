@@ -50,7 +50,7 @@ MISTAKES = {
     "lam.value = 'a'": (lambda s: setattr(LAM, "value", "a"), mtl.ModelError, ["'a'", "finite"]),
     "Parameter([1, 2])": (lambda s: mtl.Parameter([1.0, 2.0]), mtl.ModelError, ["one number", "weights=[...]"]),
     "mtl.norm(W, 1)": (lambda s: mtl.norm(W, 1), AttributeError, ["l1_norm, l21_norm"]),
-    "mtl.compare(a, b)": (lambda s: mtl.compare(1, 2), AttributeError, ["cross_validate", "bootstrap"]),
+    "mtl.compare(a, b)": (lambda s: mtl.compare(1, 2), mtl.DataError, ["write compare({"]),
     "group_lasso": (lambda s: mtl.group_lasso(W, [[0]]), AttributeError, ["l21_norm(W)", "group_norm(W, groups)"]),
     # terms
     "l21_norm(tasks)": (lambda s: mtl.l21_norm(TASKS), mtl.ModelError, ["not Tasks; write l21_norm(W)"]),

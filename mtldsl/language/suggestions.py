@@ -85,7 +85,6 @@ _ADVICE = {
     "max": "max_norm, or l1_inf_norm; a maximum of losses is not in the language",
     "sum": "W.sum(axis)",
     "norm": "l1_norm, l21_norm, frobenius_norm, trace_norm or another; mtldsl words lists them",
-    "compare": "problem.cross_validate(lam) of each, and solution.bootstrap(tasks, metric)",
     "words": "mtldsl words, on the command line, or see docs/words.md",
     "group_lasso": "l21_norm(W), a row a group, or group_norm(W, groups)",
     "ordinal": "absolute_loss of the ranks 1, 2, 3, ...: there is no ordinal loss",

@@ -202,7 +202,7 @@ def test_bounds_from_either_side(constraints):
 def test_a_trace_is_bounded_from_either_side():
     for constraint in (D.trace() <= 2.5, D.trace() <= 2.5, D.trace() == 2.5):
         (term,) = mtfl(bounds=[constraint, D.trace() <= 7]).form().functions
-        assert term.atom.range == Range(trace=2.5)
+        assert term.atom.covariance == Range(trace=2.5)
 
 
 def test_equal_bounds_fix_a_matrix():

@@ -21,7 +21,7 @@ class SemismoothNewtonSettings:
     conjugate_gradient_tol       : in the preconditioner's norm
     max_conjugate_gradient_steps : where no system says how many
     max_stacked_features         : of a task, up to which conjugate gradients have all matrices and inverses at hand
-    curvature_share              : of the regularizer's metric, in the preconditioner
+    min_curvature_share          : the regularizer's mean curvature in the preconditioner
     intercept_share              : of the proximal term, that intercepts feel
     slope_share                  : of the first slope, at which the line search ends
     """
@@ -32,7 +32,7 @@ class SemismoothNewtonSettings:
     conjugate_gradient_tol: float = 0.05
     max_conjugate_gradient_steps: int = 150
     max_stacked_features: int = 200
-    curvature_share: float = 0.5
+    min_curvature_share: float = 1e-3
     intercept_share: float = 1e-3
     slope_share: float = 0.3
 
@@ -181,7 +181,8 @@ class SemismoothNewton:
         designs, part, M, d = self.designs, self.part, here.M, len(g)
         stacked = np.vstack([g, g_b]) if designs.has_intercepts else g
         if hasattr(part, "derivative"):
-            spare = SETTINGS.curvature_share * M
+            product, mean = part.derivative(M)
+            spare = M * max(mean, SETTINGS.min_curvature_share)
             diagonal = spare + here.T
         else:
             diagonal = part.diagonal(M) + here.T
@@ -193,7 +194,7 @@ class SemismoothNewton:
             return TaskSystem(held_rows(designs, k, parts[k]), here.penalties.loss[k], diagonal[:, k])
 
         if hasattr(part, "derivative") and len(stacked) <= SETTINGS.max_stacked_features:
-            return self._by_inverses(stacked, parts, diagonal, spare, here)
+            return self._by_inverses(stacked, parts, diagonal, spare, product, here)
         if part.is_separable:  # one system at a time: rows of all tasks may be m times the inputs
             x = np.zeros_like(stacked)
             for k in np.flatnonzero(wanted).tolist():
@@ -207,7 +208,7 @@ class SemismoothNewton:
             self.work += a_product
             Hx = np.column_stack([system.product(x[:, k]) for k, system in enumerate(systems)])
             if hasattr(part, "derivative"):
-                Hx[:d] += M * part.derivative(M, x[:d]) - spare * x[:d]
+                Hx[:d] += M * product(x[:d]) - spare * x[:d]
             else:
                 rows, vectors, scales = part.coupling(M)
                 Hx[rows] -= scales[:, None] * vectors * np.einsum("ij,ij->i", vectors, x[rows])[:, None]
@@ -219,7 +220,7 @@ class SemismoothNewton:
         x = _conjugate_gradients(apply, -stacked, precondition)
         return x[:d], (x[d] if designs.has_intercepts else np.zeros(designs.n_tasks))
 
-    def _by_inverses(self, stacked, parts, diagonal, spare, here):
+    def _by_inverses(self, stacked, parts, diagonal, spare, product, here):
         """By conjugate gradients, all tasks' matrices and their inverses at hand: two products a step for all tasks together."""
         d, designs = here.M.shape[0], self.designs
         H = np.empty((designs.n_tasks, len(stacked), len(stacked)))
@@ -233,7 +234,7 @@ class SemismoothNewton:
         def apply(x):
             self.work += 2.0 * H.size  # with the inverses
             Hx = np.matmul(H, x.T[:, :, None])[:, :, 0].T
-            Hx[:d] += here.M * self.part.derivative(here.M, x[:d]) - spare * x[:d]
+            Hx[:d] += here.M * product(x[:d]) - spare * x[:d]
             return Hx
 
         x = _conjugate_gradients(apply, -stacked, lambda r: np.matmul(inverse, r.T[:, :, None])[:, :, 0].T)
