@@ -413,7 +413,7 @@ def _by_numbers(A, B: Interval) -> Interval:
 
 
 def _slack(A, middle, radius):
-    """How far A @ middle may be off, both absolute values: by rounding, whose share comes last, as it may be nothing beside one number."""
+    """Bound of the rounding of A @ middle, both absolute values: its share comes last, since of one number it may be nothing."""
     k = A.shape[-1]
     return (
         np.asarray(A @ middle) * gamma(k) if radius is None else np.asarray(A @ (gamma(k) * middle + radius))
