@@ -27,7 +27,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from mtldsl.certificates.free_directions import RowKind, is_between_tasks, uncharged_kinds
+from mtldsl.certificates.free_directions import RowKind, is_between_tasks, rows_and_right, uncharged_kinds
 from mtldsl.normal_form.form import Blocks, FunctionTerm, NormalForm
 
 # --------------------------------------------------------------------------------------------------------------
@@ -106,7 +106,7 @@ class RecessionDirection:
 
 
 def ways_of(kinds: list[RowKind]) -> list[RecessionDirection]:
-    """Those in which tasks have whole shares, so that products with inputs are exact."""
+    """Those in which the shares of tasks are powers of two, so that products with inputs are exact."""
     ways = []
     for kind in kinds:
         basis = sparse.csc_array(kind.basis)
@@ -114,7 +114,9 @@ def ways_of(kinds: list[RowKind]) -> list[RecessionDirection]:
             part = slice(basis.indptr[c], basis.indptr[c + 1])
             shares = basis.data[part] / basis.data[part][0]
             values = np.round(shares)
-            if np.abs(shares - values).max() <= SETTINGS.whole_tol:
+            if np.abs(shares - values).max() <= SETTINGS.whole_tol and np.all(
+                np.abs(np.frexp(values)[0]) == 0.5
+            ):
                 ways.append(RecessionDirection(kind.rows, basis.indices[part], values))
     return ways
 
@@ -341,7 +343,8 @@ def prove_unattained(form: NormalForm, blocks: Blocks, in_passing: bool = False)
         charged, low, high = _allowed(form, block.name)
         ways = form.remembered.get(("ways", block.name))
         if ways is None:
-            ways = ways_of(uncharged_kinds(form, block.name, charged))
+            kinds = uncharged_kinds(form, block.name, charged)
+            ways = [way for way in ways_of(kinds) if _is_unseen(form, block.name, way)]
             form.remembered["ways", block.name] = ways
         taken, b_low, b_high = (True, 0.0, 0.0) if name is None else _allowed(form, name)
         b_low, b_high = np.where(taken, 0.0, b_low), np.where(taken, 0.0, b_high)
@@ -411,6 +414,22 @@ def _is_plain(loss, block: str) -> bool:
     own = [entry for entry in loss.map.entries if entry.block == block]
     plain = len(own) == 1 and own[0].left is None and own[0].right is None and own[0].coefficient > 0.0
     return plain and loss.atom.labels != "indicators" and (own[0].coefficient == 1.0 or not loss.intercepts)
+
+
+def _is_unseen(form: NormalForm, block: str, way: RecessionDirection) -> bool:
+    """Tell whether functions of combinations of tasks see exactly nothing of a direction; singular values say that nearly."""
+    for f in form.functions:
+        if not is_between_tasks(f, block) or f.atom.lineality(f.map.shape[1]) is not None:
+            continue
+        rows, right = rows_and_right(f)
+        if right is None or not np.isin(way.rows, rows).any():
+            continue
+        for column in right[way.tasks].T.tolist():
+            if sum(
+                Fraction(x) * Fraction(share) for x, share in zip(column, way.values.tolist(), strict=True)
+            ):
+                return False
+    return True
 
 
 def _together(

@@ -53,7 +53,7 @@ def uncharged_kinds(form: NormalForm, block: str, charged: np.ndarray) -> list[R
     parts = [_ResidualPart(-1, np.arange(p), None, 1.0, charged, None)]
     for k, f in enumerate(form.functions):
         if is_between_tasks(f, block) and (f.atom.convex or not f.atom.is_bounded):
-            rows, right = _rows_and_right(f)
+            rows, right = rows_and_right(f)
             lineality = f.atom.lineality(f.map.shape[1])
             mask = np.ones(f.map.shape, bool) if lineality is None else None
             parts.append(_ResidualPart(k, rows, right, 1.0, mask, lineality))
@@ -117,7 +117,7 @@ def _part(f: FunctionTerm, index: int, block: str, v: np.ndarray) -> _ResidualPa
     entries = f.map.entries
     if len(entries) != 1 or entries[0].block != block or not picks(entries[0].left):
         return None
-    rows, right = _rows_and_right(f)
+    rows, right = rows_and_right(f)
     lineality = f.atom.lineality(f.map.shape[1])
     mask = _spanned_entries(f, v) if lineality is None else None
     if mask is not None and not mask.any():
@@ -125,7 +125,7 @@ def _part(f: FunctionTerm, index: int, block: str, v: np.ndarray) -> _ResidualPa
     return _ResidualPart(index, rows, right, entries[0].coefficient, mask, lineality)
 
 
-def _rows_and_right(f: FunctionTerm) -> tuple[np.ndarray, np.ndarray | None]:
+def rows_and_right(f: FunctionTerm) -> tuple[np.ndarray, np.ndarray | None]:
     """(the rows that its map picks, what the map multiplies them by)."""
     left, right = f.map.entries[0].left, f.map.entries[0].right
     rows = np.arange(f.map.shape[0]) if left is None else sparse.csr_array(left).indices

@@ -226,6 +226,20 @@ def test_tasks_separated_one_by_one_alone_have_a_minimiser(between):
     assert found.unattained is None and found.status == "optimal"
 
 
+@for_each("shares", [(1.0 + 1e-10, -1.0), (1.0 + 1e-14, -1.0), (3.0, -1.0)])
+def test_tasks_that_a_penalty_nearly_leaves_alone_have_a_minimiser(shares):
+    """The penalty sees a little of the direction in common, or thrice an input is rounded to where two inputs look alike."""
+    unit = 2.0**-52
+    near = np.array([[1.5 + 2 * unit, 1.5 + 3 * unit], [-1.0, 0.0]])
+    X = [np.array([[1.0, 1.0], [1.0, 0.0]]), near] if shares[0] == 3.0 else [np.array([[1.0], [-1.0]])] * 2
+    labels = [np.array([-1.0, 1.0]), np.array([1.0, -1.0])]
+    labels = labels if shares[0] == 3.0 else labels[1:] * 2
+    tasks, W = with_weights(mtl.Tasks.separate(X, labels))
+    problem = mtl.minimize(mtl.logistic_loss(W, tasks) + mtl.ridge(W @ np.array(shares)[:, None]))
+    away = {"W": np.outer(np.array([40.0, -40.0])[: X[0].shape[1]], [1.0, shares[0]])}
+    assert prove_unattained(problem.form(), away) is None
+
+
 def is_separable(X, side, charged):
     """Some D, zero where charged, lets no loss rise and one fall: side 0 asks for <x, D> = 0, else side <x, D> >= 0."""
     X = X[:, ~charged]

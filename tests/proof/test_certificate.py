@@ -1,5 +1,7 @@
 """The proof itself: a bound is never above the optimum, whatever multipliers it is made of, and it closes where they are right."""
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -381,3 +383,21 @@ def test_a_sum_of_rounding_moves_only_what_is_free():
     ends = (u == low) | (u == high)
     np.testing.assert_array_equal(shifted[ends], u[ends])
     np.testing.assert_allclose(shifted, u, atol=1e-12)
+
+
+def test_a_structured_hinge_has_its_value_from_several_threads_at_once():
+    """What is kept of the last look belongs to one thread at a time: a claim of the others would lack samples."""
+    rng = np.random.default_rng(0)
+    signs = [rng.choice([-1.0, 1.0], size=200) for _ in range(3)]
+    tasks, W = with_weights(mtl.Tasks.separate([rng.normal(size=(200, 2)) for _ in range(3)], signs))
+    (loss,) = mtl.minimize(mtl.structured_hinge(W, tasks, metric=mtl.metrics.FScore())).form().losses
+    looks = list(rng.normal(size=(100, 600)))
+    alone = [float(loss.coefficients @ [p.value for p in loss.most_violated(z)]) for z in looks]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(loss.value, looks * 3))
+    finally:
+        sys.setswitchinterval(before)
+    np.testing.assert_allclose(found, alone * 3, rtol=1e-12)

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import mtldsl as mtl
 from mtldsl.certificates.checker.feasibility import made_feasible
@@ -112,6 +113,17 @@ def test_fractions_are_rounded_to_the_side_that_is_asked():
     for side in (-1, 1):
         for near, number in zip(round_to_float(numbers, side).tolist(), numbers, strict=True):
             assert (Fraction(near) - number) * side >= 0 and (number != 0.5 or near == 0.5)
+
+
+@for_each("seed", range(12))
+def test_products_of_numbers_below_the_normal_ones_are_enclosed(seed):
+    """The rounding of 1e300 x is a share of it, and that share of x = 1e-322 alone is zero."""
+    rng = np.random.default_rng(seed)
+    A, x = 1e300 * rng.normal(size=(1, 400)), 1e-322 * rng.normal(size=(400, 1))
+    exact = sum(Fraction(a) * Fraction(b) for a, b in zip(A[0].tolist(), x[:, 0].tolist(), strict=True))
+    for factor in (A, sparse.csr_array(A), Interval.of(A)):
+        found = product(factor, Interval.of(x))
+        assert found.low.item() <= exact <= found.high.item()
 
 
 def test_a_sum_that_leaves_float64_on_its_way_has_no_bound():

@@ -1,5 +1,7 @@
 """A bound above an attained objective is an internal error that names the term, and rounding alone never is one."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -127,3 +129,31 @@ def test_of_a_graph_of_labels():
     table = np.abs(np.asarray(u)).reshape(loss.cliques.n_entries, -1).T
     sums = float(np.sum(table * (np.abs(data.X) @ np.abs(loss.map.forward(x)))))
     assert 0 < sums <= loss.magnitude(u, x)
+
+
+def _exact_solution(x, Y, L, c):
+    """(w, the optimum) of 1/2 ||x w - Y||^2 + c/2 w L w^T of one feature, in rational numbers."""
+    x, Y, L = ([[Fraction(a) for a in row] for row in M.tolist()] for M in (x[None, :], Y.T, L))
+    right, square = [sum(a * b for a, b in zip(x[0], y, strict=True)) for y in Y], sum(a * a for a in x[0])
+    rows = [[c * a + square * (i == j) for j, a in enumerate(L[i])] + [right[i]] for i in range(len(L))]
+    for i in range(len(rows)):
+        own = [a / rows[i][i] for a in rows[i]]
+        rows = [
+            own if row is rows[i] else [a - row[i] * b for a, b in zip(row, own, strict=True)] for row in rows
+        ]
+    w, labels = [row[-1] for row in rows], sum(a * a for y in Y for a in y)
+    return w, (labels - sum(a * b for a, b in zip(w, right, strict=True))) / 2
+
+
+@for_each("seed", range(12))
+def test_groups_of_tasks_that_hardly_know_each_other_prove_nothing_false(seed):
+    """The eigenvalue between them has few digits: a bound by it lay 1e-7 above the optimum, and many solves ended in a ProofError."""
+    rng = np.random.default_rng(seed)
+    x, Y, weak = rng.normal(size=4), rng.normal(size=(4, 3)), 10.0 ** rng.uniform(-10, -7)
+    tasks, W = with_weights(mtl.Tasks.shared(x[:, None], Y))
+    L = np.array([[1.0, -1.0, 0.0], [-1.0, 1.0 + weak, -weak], [0.0, -weak, weak]])
+    form = mtl.minimize(mtl.squared_loss(W, tasks) + 1e8 * mtl.graph_laplacian(W, L)).form()
+    w, optimum = _exact_solution(x, Y, L, 10**8)
+    proof = certify(form, {"W": np.array([w], dtype=float)})
+    assert -1e-3 * optimum <= proof.dual_bound - optimum <= 1e-12 * optimum
+    assert proof.objective >= optimum - proof.rounding

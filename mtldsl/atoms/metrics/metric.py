@@ -133,12 +133,17 @@ class MetricBatch:
             self.limits = np.array([metric.limits(*pair) for pair in sizes], float)
         z = z if z.flags.writeable else z.copy()  # the loops are compiled for what may be written
         N, ends = len(self.samples), np.empty((len(self.starts), 2), np.int64)
-        chosen, margins = np.empty(N, np.int64), np.empty(N)
-        if sort_margins(z, self.order, self.starts, self.limits, chosen, margins, ends):
+        chosen, margins, order = (
+            np.empty(N, np.int64),
+            np.empty(N),
+            self.order.copy(),
+        )  # other threads have their own
+        if sort_margins(z, order, self.starts, self.limits, chosen, margins, ends):
             for first, last in zip(self.starts[:, :2].ravel().tolist(), ends.ravel().tolist(), strict=True):
-                order = margins[first:last].argsort()
-                margins[first:last] = margins[first:last][order]
-                self.order[first:last] = chosen[first:last] = chosen[first:last][order]
+                rising = margins[first:last].argsort()
+                margins[first:last] = margins[first:last][rising]
+                order[first:last] = chosen[first:last] = chosen[first:last][rising]
+        self.order = order
         return chosen, margins, ends
 
     def tables(self, metric: Any, z: np.ndarray, slopes: np.ndarray) -> LabelingTables:

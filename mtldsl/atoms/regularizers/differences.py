@@ -151,7 +151,9 @@ class GraphLaplacian(_TaskQuadratic):
     def cancelling(self, W):
         if self._edges is None:
             return super().cancelling(W)
-        return 0.5 * float(np.square(W).sum(axis=0) @ np.abs(self._edges[-1]))
+        # the conjugate goes by eigenvalues, whose rounding is a share of the largest, and leaves out a null space that is known to as much
+        size = self.curvature * float(np.linalg.norm(W)) * float(np.linalg.norm(self.range_part(W)))
+        return size + 0.5 * float(np.square(W).sum(axis=0) @ np.abs(self._edges[-1]))
 
     def gradient(self, W):
         return W @ self.L

@@ -408,9 +408,16 @@ def product(A, B) -> Interval:
 def _by_numbers(A, B: Interval) -> Interval:
     k = A.shape[1]
     middle, radius = _middle_and_radius(B)
-    size = gamma(k) * np.abs(middle) if radius is None else gamma(k) * np.abs(middle) + radius
-    centre = np.asarray(A @ middle)
-    return _around(centre, np.asarray(abs(A) @ size) * (1.0 + 4 * gamma(k)) + (k + 1) * TINY)
+    centre, slack = np.asarray(A @ middle), _slack(abs(A), np.abs(middle), radius)
+    return _around(centre, slack * (1.0 + 4 * gamma(k)) + (k + 1) * TINY)
+
+
+def _slack(A, middle, radius):
+    """Bound of the rounding of A @ middle, both absolute values: its share comes last, since of one number it may be nothing."""
+    k = A.shape[-1]
+    return (
+        np.asarray(A @ middle) * gamma(k) if radius is None else np.asarray(A @ (gamma(k) * middle + radius))
+    )
 
 
 def _of_two(A: Interval, B: Interval) -> Interval:
@@ -423,10 +430,9 @@ def _of_two(A: Interval, B: Interval) -> Interval:
         return Interval(down(as_array(centre - slack)), up(as_array(centre + slack)))
     k = A.shape[-1]
     (a, r), (b, s) = _middle_and_radius(A), _middle_and_radius(B)
-    size = gamma(k) * np.abs(b) if s is None else gamma(k) * np.abs(b) + s
-    centre, slack = a @ b, np.abs(a) @ size
+    centre, slack = a @ b, _slack(np.abs(a), np.abs(b), s)
     if r is not None:
-        slack = slack + r @ (np.abs(b) + size)
+        slack = slack + r @ (np.abs(b) if s is None else np.abs(b) + s) * (1.0 + gamma(k))
     return _around(centre, slack * (1.0 + 4 * gamma(k)) + (k + 1) * TINY)
 
 
