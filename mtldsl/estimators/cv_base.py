@@ -26,7 +26,7 @@ from mtldsl.data.splits import refuse_overlap, stratified_folds
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError, MTLError
 from mtldsl.estimators.base_estimator import MultiTaskEstimator, OneTaskWarning
-from mtldsl.estimators.estimator_inputs import wrong_option
+from mtldsl.estimators.estimator_inputs import refuse_unpaired, wrong_option
 from mtldsl.estimators.positive_class import OF_POSITIVES, PositiveClassWarning, warn_of_positives
 from mtldsl.estimators.regressor import MultiTaskRegressor
 from mtldsl.estimators.scorers import MeasureScorer, fold_scorer
@@ -263,6 +263,7 @@ class CrossValidated(MultiTaskEstimator):
         return self._score(X, y, sample_weight=sample_weight)
 
     def _score(self, X, y, **beside) -> float:
+        refuse_unpaired(X, y=y, **beside)
         given = {name: each for name, each in beside.items() if each is not None}
         plain: Any = super()
         if self.scoring is None:

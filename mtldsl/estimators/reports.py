@@ -15,6 +15,7 @@ from mtldsl.data.derived import with_fields
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError
 from mtldsl.estimators.calibration import metric_of
+from mtldsl.estimators.estimator_inputs import refuse_unpaired
 from mtldsl.estimators.label_tables import hold_targets, signs_of
 from mtldsl.estimators.positive_class import positives
 from mtldsl.estimators.scorers import classes_of
@@ -60,6 +61,7 @@ def report(estimator, file, X, y, *, groups=None, **options) -> Path:
     >>> report(fitted, "fit.html", X[40:], X[40:, :2] > 0, bootstrap=0).name  # doctest: +SKIP
     'fit.html'
     """
+    refuse_unpaired(X, y=y, groups=groups)
     last, X, names = _last_step(estimator, X)
     solution = solution_of(last)
     own, trained = _names(solution, names), solution.trained_on

@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from mtldsl.data.labels import OneClassWarning
 from mtldsl.errors import DataError, ModelError, MTLError
+from mtldsl.estimators.estimator_inputs import refuse_unpaired
 from mtldsl.estimators.label_tables import (
     complete_classes,
     hold_targets,
@@ -94,6 +95,7 @@ class MeasureScorer:
 
     def score(self, estimator, X, y, sample_weight=None, groups=None) -> Score:
         """The score with its sign as it is: a float with `by_task`, `left_out` and `note`. groups: of an estimator whose tasks they are."""
+        refuse_unpaired(X, y=y, sample_weight=sample_weight)
         hold_targets(estimator, y)
         asked = {} if groups is None else {"groups": groups}
         needs, classes = self._measure.needs, classes_of(estimator)
