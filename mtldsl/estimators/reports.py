@@ -72,7 +72,12 @@ def report(estimator, file, X, y, *, groups=None, **options) -> Path:
     tuned = None if solution.thresholds is None else metric_of(getattr(last, "tune_thresholds", None))
     separate = separate_models(ReportContext(solution).training, tuned)
     title = f"{type(last).__name__}: {several(len(solution.task_names), 'task')}"
-    beside: dict[str, Any] = {"separate": separate, "title": title, "positive": _positive(last, solution)}
+    beside: dict[str, Any] = {
+        "separate": separate,
+        "title": title,
+        "positive": _positive(last, solution),
+        "chosen_by": _measure_chosen_by(estimator, last),
+    }
     return solution.report(file, tasks, **(beside | options))
 
 
@@ -148,6 +153,16 @@ def summary(estimator) -> Summary:
     )
     lines += [f"    {name:<32} {share:6.1%}" for name, share in used.head(SETTINGS.shown_features).items()]
     return Summary("\n".join(lines))
+
+
+def _measure_chosen_by(*fitted) -> str:
+    """The name of our measure that the first of these chose a parameter by; "" where there is none."""
+    for one in fitted:
+        scoring = getattr(one, "scoring", None)
+        by = named_measure(getattr(scoring, "name", scoring))
+        if by is not None:
+            return by.name
+    return ""
 
 
 def _score_chosen_by(last) -> tuple[str, float]:

@@ -1,5 +1,7 @@
 """What a fitted estimator shows of itself, alone and as the last step of a pipeline."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -66,6 +68,24 @@ def test_scores_of_the_page_are_those_of_the_estimator(tmp_path):
     assert f"{fitted.score(X[['age', 'iron']][TEST], X[['salt', 'iron']][TEST]):.3f}" in page.read_text(
         encoding="utf-8"
     )
+
+
+@pytest.mark.parametrize(("make", "y", "name"), [
+    (lambda: MultiTaskClassifierCV(values=[1.0], cv=2, scoring="average_precision"), SICK, "average precision"),
+    (lambda: MultiTaskClassifierCV(values=[1.0], cv=2, scoring=scorer("balanced_accuracy")), SICK, "balanced accuracy"),
+    (lambda: MultiTaskClassifierCV(values=[1.0], cv=2, scoring="recall"), SICK, "recall"),
+    (lambda: MultiTaskRegressorCV(values=[1.0], cv=2, scoring="neg_mean_squared_error"), X[["salt", "iron"]], "mean squared error"),
+    (lambda: GridSearchCV(MultiTaskClassifier(), {"lam": [1.0]}, cv=2, scoring="roc_auc"), SICK.eq("yes").astype(int), "ROC area"),
+], ids=["name", "scorer", "recall", "error", "search"])  # fmt: skip
+def test_the_page_begins_with_what_was_chosen_by(make, y, name, tmp_path):
+    rows = X[["age", "iron"]]
+    fitted = make().fit(rows[LEARN], y[LEARN])
+    page = report(fitted, tmp_path / "fit.html", rows[TEST], y[TEST], bootstrap=20).read_text(
+        encoding="utf-8"
+    )
+    said = re.search(rf"its {name}, in the mean of 2 tasks, is ([\d.]+)", page)
+    assert said is not None and np.isclose(float(said[1]), abs(fitted.score(rows[TEST], y[TEST])), atol=6e-4)
+    assert ("a guess has" in page) == (name != "recall")  # which is perfect where all is called positive
 
 
 @pytest.mark.parametrize("by", ["column", "groups"])
