@@ -107,6 +107,12 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
     1.0
     """
 
+    _elsewhere: ClassVar[dict[str, str]] = {
+        "count": "MultiTaskRegressor",
+        "positive": "MultiTaskRegressor",
+        "indicators": "LabelGraphClassifier",
+    }
+
     def __init__(
         self,
         model=None,
