@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +62,12 @@ def report(estimator, file, X, y, *, groups=None, **options) -> Path:
     >>> report(fitted, "fit.html", X[40:], X[40:, :2] > 0, bootstrap=0).name  # doctest: +SKIP
     'fit.html'
     """
+    if not isinstance(file, str | PathLike):
+        raise ModelError(
+            f"file={quoted(file, 40)} is not a path",
+            term=f"report of {type(estimator).__name__}",
+            write_instead='write report("fit.html", X, y)',
+        )
     refuse_unpaired(X, y=y, groups=groups)
     last, X, names = _last_step(estimator, X)
     solution = solution_of(last)
@@ -119,6 +126,8 @@ def importances(estimator) -> Series:
     solution = solution_of(last)
     sizes, _ = feature_sizes(solution, ReportContext(solution).training)
     found = Series(sizes / (sizes.sum() or 1.0), index=list(_names(solution, names)), name="importance")
+    if len(found) > last.n_features_in_:  # a column of ones, where the model has no other intercept
+        found = found.drop("(intercept)", errors="ignore")
     return found.sort_values(ascending=False, kind="stable")
 
 

@@ -110,6 +110,11 @@ def test_importances_are_in_the_order_of_the_summary(piped):
     )
 
 
+def test_a_column_of_ones_is_no_feature():
+    fitted = LabelGraphClassifier().fit(X[["age", "iron"]], SICK)
+    assert sorted(importances(fitted).index) == ["age", "iron"] and "2 of 2 features" in summary(fitted)
+
+
 def test_a_summary_is_text_that_shows_itself(capsys):
     text = MultiTaskClassifier().fit(X[["age", "iron"]], SICK).summary()
     assert isinstance(text, str) and repr(text) == text and capsys.readouterr().out == ""
