@@ -183,6 +183,8 @@ class TheirScorer:
             raise
         except (TypeError, ValueError, UserWarning) as error:
             ours = "'f1' or 'roc_auc'" if is_classifier(estimator) else "'mse' or 'mae'"
+            mean = f"{self.name}_macro"
+            ours = f"{mean!r}, {ours}" if mean in get_scorer_names() else ours
             raise ModelError(
                 f"scikit-learn's scorer does not take these labels: {str(error).rstrip('.')}",
                 term=f"{self.typed}(scoring={self.name!r})",
