@@ -169,7 +169,10 @@ def _measure_chosen_by(*fitted) -> str:
     for one in fitted:
         scoring = getattr(one, "scoring", None)
         by = named_measure(getattr(scoring, "name", scoring))
-        if by is not None:
+        calibrated = getattr(fitted[-1], "_calibrators", None) is not None
+        if by is not None and not (
+            calibrated and by.needs == "probabilities"
+        ):  # a page has those of the loss
             return by.name
     return ""
 
