@@ -27,11 +27,12 @@ STYLE = """
 @media screen{.mtldsl-panel .hint.widest{display:block}}
 @media screen and (max-width:62rem){.mtldsl-panel .hint.wide{display:block}}
 @media screen and (max-width:34rem){.mtldsl-panel .hint{display:block}}
-@media screen and (max-width:48rem){.mtldsl-panel td:not(.number){overflow-wrap:anywhere;min-width:9rem}.mtldsl-panel td:first-child{min-width:6.5rem}.mtldsl-panel .formula tr,.mtldsl-panel .formula th,.mtldsl-panel .formula td{display:block}.mtldsl-panel .formula td{padding-left:1rem}}
-@media print{.mtldsl-panel td:first-child{min-width:5.5em;overflow-wrap:anywhere}.mtldsl-panel .scroll{overflow:visible}.mtldsl-panel table{font-size:8.5pt}.mtldsl-panel .number{white-space:normal}.mtldsl-panel .verdict,.mtldsl-panel .verdict.good,.mtldsl-panel .verdict.wrong{background:none;color:inherit;border:1px solid}}
+@media screen and (max-width:48rem){.mtldsl-panel td.long,.mtldsl-panel .facts td{overflow-wrap:anywhere}.mtldsl-panel td:not(.number){min-width:9rem}.mtldsl-panel td:first-child{min-width:6.5rem}.mtldsl-panel .formula tr,.mtldsl-panel .formula th,.mtldsl-panel .formula td{display:block}.mtldsl-panel .formula td{padding-left:1rem}}
+@media print{.mtldsl-panel td:first-child{min-width:5.5em}.mtldsl-panel td.long:first-child,.mtldsl-panel .facts td:first-child{overflow-wrap:anywhere}.mtldsl-panel .scroll{overflow:visible}.mtldsl-panel table{font-size:8.5pt}.mtldsl-panel .number{white-space:normal}.mtldsl-panel .verdict,.mtldsl-panel .verdict.good,.mtldsl-panel .verdict.wrong{background:none;color:inherit;border:1px solid}}
 .mtldsl-panel table{border-collapse:collapse;margin:0;font-size:13px;background:none;color:inherit}
 .mtldsl-panel caption{text-align:left;font-weight:600;padding:.2rem 0}
 .mtldsl-panel th,.mtldsl-panel td{text-align:left;vertical-align:top;padding:.15rem .8rem .15rem 0;border:0;border-bottom:1px solid rgba(128,128,128,.22);background:none;color:inherit;white-space:normal}
+@media (max-width:34rem){.mtldsl-panel th,.mtldsl-panel td{padding-right:.45rem}}
 .mtldsl-panel thead th{font-weight:600;border-bottom:1px solid rgba(128,128,128,.6)}
 .mtldsl-panel th,.mtldsl-panel td{overflow-wrap:break-word}
 .mtldsl-panel tbody th{font-weight:400}
@@ -60,10 +61,11 @@ _NUMBER = re.compile(r"[-+−±]?[\d.,]+(e[-+]?\d+)?( ?%| ?s)?( \[[-+−\d., ]+\
 class HtmlSettings:
     """Characters beside each other that fit, and pictures that stay as wide as they were drawn."""
 
-    phone_characters: int = 46  # of a table, on a phone
+    phone_characters: int = 48  # of a table, on a phone, where a column has one of space
     tablet_characters: int = 96  # of a table, on a tablet
     desk_characters: int = 132  # of a table, in the 62 rem of a page on any wider screen
-    wrapped_characters: int = 14  # of a column of words, which are broken beyond
+    wrapped_characters: int = 14  # of a column of words, which has several lines beyond
+    whole_characters: int = 15  # of a word, which may be broken beyond
     # of a picture beyond which a phone shows it in its own size: 1.4 times the 28 rem of others
     wide_points: float = 470.0
 
@@ -101,10 +103,13 @@ def inside(panel: Panel, heading: bool = True) -> str:
 
 
 def _table(table: Table) -> str:
-    """Columns of numbers are aligned to the right."""
+    """Columns of numbers are aligned to the right; words are broken in columns of long ones alone."""
     columns = list(zip(*table.rows, strict=True)) or [()] * len(table.head)
     numbers = [all(_NUMBER.fullmatch(cell) for cell in column) and any(column) for column in columns]
-    kinds = [' class="number"' if number else "" for number in numbers]
+    kinds = [
+        ' class="number"' if number else ' class="long"' if _has_long_words(column) else ""
+        for number, column in zip(numbers, columns, strict=True)
+    ]
     head = "".join(
         f'<th scope="col"{kind}>{escape(name)}</th>' for name, kind in zip(table.head, kinds, strict=True)
     )
@@ -119,13 +124,17 @@ def _table(table: Table) -> str:
     return hint + _scrolled(f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>")
 
 
+def _has_long_words(column) -> bool:
+    return any(len(word) > SETTINGS.whole_characters for cell in column for word in cell.split())
+
+
 def _hint(table: Table, columns, numbers: Sequence[bool]) -> str:
     """A line above a table that a narrow screen does not show whole, or no screen."""
     width = 0
     for name, column, number in zip(table.head, columns, numbers, strict=True):
         longest = max(map(len, (name, *column)))
         width += 2 + (longest if number else min(longest, SETTINGS.wrapped_characters))
-    if width <= SETTINGS.phone_characters:
+    if width - len(columns) <= SETTINGS.phone_characters:
         return ""
     limits = (SETTINGS.tablet_characters, SETTINGS.desk_characters)
     kind = ("", " wide", " widest")[sum(width > limit for limit in limits)]

@@ -202,3 +202,31 @@ def log_odds(calibrators: list, z: np.ndarray) -> np.ndarray:
             P = np.interp(z[:, i], *own)
             found[:, i] = np.log(P) - np.log1p(-P)
     return found
+
+
+def cuts_of_scores(calibrators: list, thresholds: np.ndarray | None) -> np.ndarray | None:
+    """(m,) the scores z from which on a label is predicted: where the log-odds reach their thresholds, or are above 0 where there are none.
+
+    -inf where it always is, and inf where it never is. None where a task's probability falls as its score rises, which no cut says.
+
+    >>> cuts_of_scores([np.array([2.0, -1.0])], np.array([3.0]))
+    array([2.])
+    """
+    m = len(calibrators)
+    low, high = np.full(m, -np.finfo(float).max / 4), np.full(m, np.finfo(float).max / 4)
+
+    def is_predicted(z) -> np.ndarray:
+        with np.errstate(over="ignore"):
+            found = log_odds(calibrators, z[None, :])[0]
+        return found > 0.0 if thresholds is None else found >= thresholds
+
+    at_low, at_high = is_predicted(low), is_predicted(high)
+    if (at_low & ~at_high).any():
+        return None
+    while True:  # halve between them, until no number is left there
+        middle = low + (high - low) / 2
+        if ((middle == low) | (middle == high)).all():
+            break
+        above = is_predicted(middle)
+        low, high = np.where(above, low, middle), np.where(above, middle, high)
+    return np.where(at_low, -np.inf, np.where(at_high, high, np.inf))

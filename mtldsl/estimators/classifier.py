@@ -22,7 +22,14 @@ from mtldsl.estimators.base_estimator import (
     warn_of_no_label,
     warn_of_one_class,
 )
-from mtldsl.estimators.calibration import calibrators, log_odds, metric_of, out_of_fold, thresholds
+from mtldsl.estimators.calibration import (
+    calibrators,
+    cuts_of_scores,
+    log_odds,
+    metric_of,
+    out_of_fold,
+    thresholds,
+)
 from mtldsl.estimators.estimator_inputs import refuse_unpaired
 from mtldsl.estimators.label_tables import (
     agreement,
@@ -107,6 +114,12 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
     1.0
     """
 
+    _elsewhere: ClassVar[dict[str, str]] = {
+        "count": "MultiTaskRegressor",
+        "positive": "MultiTaskRegressor",
+        "indicators": "LabelGraphClassifier",
+    }
+
     def __init__(
         self,
         model=None,
@@ -176,14 +189,20 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
             held = held._replace(z=log_odds(self._calibrators, held.z))
         if metric is not None:
             self.thresholds_ = thresholds(held, metric, stated)
-            self._hand_on_thresholds()
+        self._hand_on_thresholds()
 
     def _hand_on_thresholds(self) -> None:
-        """To `solution_`, whose scores and report are then of the labels predicted here; not where the thresholds are of other scores than its
-        own: calibrated ones, or those of tasks with a value of lam each."""
-        same = self._calibrators is None and not getattr(self, "per_task", False)
-        if same and self.solution_ is not None and self.thresholds_ is not None:
-            self.solution_ = replace(self.solution_, thresholds=self.thresholds_[self._learned])
+        """To `solution_`, whose scores and report are then of the labels predicted here; not where its scores are others, of tasks with a value of
+        lam each, nor where the highest score of several classes is predicted."""
+        if self.solution_ is None or getattr(self, "per_task", False) or self._labels.kind == "multiclass":
+            return
+        cuts = (
+            self.thresholds_
+            if self._calibrators is None
+            else cuts_of_scores(self._calibrators, self.thresholds_)
+        )
+        if cuts is not None:
+            self.solution_ = replace(self.solution_, thresholds=cuts[self._learned])
 
     def _untuned(self) -> MultiTaskClassifier:
         return clone(self).set_params(tune_thresholds=None, calibration=None, check=None)

@@ -26,7 +26,7 @@ from mtldsl.data.splits import refuse_overlap, stratified_folds
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError, MTLError
 from mtldsl.estimators.base_estimator import MultiTaskEstimator, OneTaskWarning
-from mtldsl.estimators.estimator_inputs import wrong_option
+from mtldsl.estimators.estimator_inputs import refuse_unpaired, wrong_option
 from mtldsl.estimators.positive_class import OF_POSITIVES, PositiveClassWarning, warn_of_positives
 from mtldsl.estimators.regressor import MultiTaskRegressor
 from mtldsl.estimators.scorers import MeasureScorer, fold_scorer
@@ -36,7 +36,7 @@ from mtldsl.language.scalars import Parameter
 from mtldsl.problems.parallel_fits import PartsProgress, in_parts
 from mtldsl.problems.path import certified_points
 from mtldsl.problems.problem import Problem
-from mtldsl.solution.measures import mean_and_error
+from mtldsl.solution.measures import mean_and_error, named_measure
 from mtldsl.solution.solution import Solution
 from mtldsl.utils.arrays import as_array
 from mtldsl.utils.progress import progress_bar
@@ -263,6 +263,7 @@ class CrossValidated(MultiTaskEstimator):
         return self._score(X, y, sample_weight=sample_weight)
 
     def _score(self, X, y, **beside) -> float:
+        refuse_unpaired(X, y=y, **beside)
         given = {name: each for name, each in beside.items() if each is not None}
         plain: Any = super()
         if self.scoring is None:
@@ -333,6 +334,13 @@ class CrossValidated(MultiTaskEstimator):
         if self.scoring is None:
             return None
         found = fold_scorer(self.scoring, y, self._task_ids() is not None, type(self).__name__)
+        by = named_measure(getattr(found, "name", None))
+        if by is not None and by.needs != "values" and not is_classifier(self):
+            raise ModelError(
+                f"scoring={quoted(self.scoring)} is a measure of classes, and numbers are learned here",
+                term=type(self).__name__,
+                write_instead=f"write 'r2' or 'mae', or use {type(self).__name__.replace('Regressor', 'Classifier')} for classes",
+            )
         counts_positives = isinstance(found, MeasureScorer) and found.name in OF_POSITIVES
         if counts_positives and is_classifier(self) and not getattr(self, "tune_thresholds", None):
             warn_of_positives(labels_of(y), type(self).__name__, f"scoring={quoted(self.scoring)}")

@@ -276,6 +276,7 @@ class GroupedMultiTaskRegressor(RegressorMixin, RowsOfTasks):
 
     _elsewhere: ClassVar[dict[str, str]] = {
         "sign": "GroupedMultiTaskClassifier",
+        "classes": "MultiTaskClassifier",
         "indicators": "LabelGraphClassifier",
     }
 
@@ -332,6 +333,12 @@ class GroupedMultiTaskClassifier(ClassifierMixin, RowsOfTasks):
     >>> fitted.predict([[1.0], [1.0]], groups=["a", "b"])
     array(['yes', 'no'], dtype='<U3')
     """
+
+    _elsewhere: ClassVar[dict[str, str]] = {
+        "count": "GroupedMultiTaskRegressor",
+        "positive": "GroupedMultiTaskRegressor",
+        "indicators": "LabelGraphClassifier",
+    }
 
     def __init__(
         self,

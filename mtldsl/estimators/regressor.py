@@ -78,6 +78,7 @@ class MultiTaskRegressor(MultiOutputMixin, RegressorMixin, MultiTaskEstimator):
 
     _elsewhere: ClassVar[dict[str, str]] = {
         "sign": "MultiTaskClassifier",
+        "classes": "MultiTaskClassifier",
         "indicators": "LabelGraphClassifier",
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from mtldsl.data.derived import with_fields
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError
 from mtldsl.estimators.calibration import metric_of
+from mtldsl.estimators.estimator_inputs import refuse_unpaired
 from mtldsl.estimators.label_tables import hold_targets, signs_of
 from mtldsl.estimators.positive_class import positives
 from mtldsl.estimators.scorers import classes_of
@@ -60,6 +62,13 @@ def report(estimator, file, X, y, *, groups=None, **options) -> Path:
     >>> report(fitted, "fit.html", X[40:], X[40:, :2] > 0, bootstrap=0).name  # doctest: +SKIP
     'fit.html'
     """
+    if not isinstance(file, str | PathLike):
+        raise ModelError(
+            f"file={quoted(file, 40)} is not a path",
+            term=f"report of {type(estimator).__name__}",
+            write_instead='write report("fit.html", X, y)',
+        )
+    refuse_unpaired(X, y=y, groups=groups)
     last, X, names = _last_step(estimator, X)
     solution = solution_of(last)
     own, trained = _names(solution, names), solution.trained_on
@@ -70,7 +79,12 @@ def report(estimator, file, X, y, *, groups=None, **options) -> Path:
     tuned = None if solution.thresholds is None else metric_of(getattr(last, "tune_thresholds", None))
     separate = separate_models(ReportContext(solution).training, tuned)
     title = f"{type(last).__name__}: {several(len(solution.task_names), 'task')}"
-    beside: dict[str, Any] = {"separate": separate, "title": title, "positive": _positive(last, solution)}
+    beside: dict[str, Any] = {
+        "separate": separate,
+        "title": title,
+        "positive": _positive(last, solution),
+        "chosen_by": _measure_chosen_by(estimator, last),
+    }
     return solution.report(file, tasks, **(beside | options))
 
 
@@ -112,6 +126,8 @@ def importances(estimator) -> Series:
     solution = solution_of(last)
     sizes, _ = feature_sizes(solution, ReportContext(solution).training)
     found = Series(sizes / (sizes.sum() or 1.0), index=list(_names(solution, names)), name="importance")
+    if len(found) > last.n_features_in_:  # a column of ones, where the model has no other intercept
+        found = found.drop("(intercept)", errors="ignore")
     return found.sort_values(ascending=False, kind="stable")
 
 
@@ -146,6 +162,19 @@ def summary(estimator) -> Summary:
     )
     lines += [f"    {name:<32} {share:6.1%}" for name, share in used.head(SETTINGS.shown_features).items()]
     return Summary("\n".join(lines))
+
+
+def _measure_chosen_by(*fitted) -> str:
+    """The name of our measure that the first of these chose a parameter by; "" where there is none."""
+    for one in fitted:
+        scoring = getattr(one, "scoring", None)
+        by = named_measure(getattr(scoring, "name", scoring))
+        calibrated = getattr(fitted[-1], "_calibrators", None) is not None
+        if by is not None and not (
+            calibrated and by.needs == "probabilities"
+        ):  # a page has those of the loss
+            return by.name
+    return ""
 
 
 def _score_chosen_by(last) -> tuple[str, float]:

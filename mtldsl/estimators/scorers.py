@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from mtldsl.data.labels import OneClassWarning
 from mtldsl.errors import DataError, ModelError, MTLError
+from mtldsl.estimators.estimator_inputs import refuse_unpaired
 from mtldsl.estimators.label_tables import (
     complete_classes,
     hold_targets,
@@ -94,6 +95,7 @@ class MeasureScorer:
 
     def score(self, estimator, X, y, sample_weight=None, groups=None) -> Score:
         """The score with its sign as it is: a float with `by_task`, `left_out` and `note`. groups: of an estimator whose tasks they are."""
+        refuse_unpaired(X, y=y, sample_weight=sample_weight)
         hold_targets(estimator, y)
         asked = {} if groups is None else {"groups": groups}
         needs, classes = self._measure.needs, classes_of(estimator)
@@ -174,11 +176,15 @@ class TheirScorer:
 
     def __call__(self, estimator, X, y, **beside) -> float:
         try:
-            return get_scorer(self.name)(estimator, X, y, **beside)
+            with warnings.catch_warnings():  # of columns of labels, which are not classes of one label
+                warnings.filterwarnings("error", r"The y_\w+ values do not sum to one", UserWarning)
+                return get_scorer(self.name)(estimator, X, _plain(y), **beside)
         except MTLError:
             raise
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, UserWarning) as error:
             ours = "'f1' or 'roc_auc'" if is_classifier(estimator) else "'mse' or 'mae'"
+            mean = f"{self.name}_macro"
+            ours = f"{mean!r}, {ours}" if mean in get_scorer_names() else ours
             raise ModelError(
                 f"scikit-learn's scorer does not take these labels: {str(error).rstrip('.')}",
                 term=f"{self.typed}(scoring={self.name!r})",
@@ -189,8 +195,8 @@ class TheirScorer:
 def fold_scorer(scoring, y, grouped: bool, typed: str):
     """Return what `scoring=` of an estimator stands for: a function (estimator, X, y), higher is better.
 
-    A name that is one of our measures, by our name or scikit-learn's, is that measure wherever y is a table, has gaps or text, or rows belong to
-    tasks. A complete vector of numbers is scored by scikit-learn's own scorer of that name. ModelError for a name that neither has.
+    A name that is one of our measures, by our name or scikit-learn's, is that measure wherever y is a table, has gaps, or rows belong to
+    tasks. A complete vector is scored by scikit-learn's own scorer of that name. ModelError for a name that neither has.
     """
     if not isinstance(scoring, str):
         if not callable(scoring):
@@ -210,10 +216,21 @@ def fold_scorer(scoring, y, grouped: bool, typed: str):
 def _is_ours(y, scoring: str) -> bool:
     """Tell whether scikit-learn's scorers do not take these labels, or score columns in another way than task by task."""
     table, _, flat = columns_of(y)
-    if not flat or missing_mask(table).any() or np.asarray(table).dtype.kind not in "biuf":
+    if not flat or missing_mask(table).any():
         return True
+    column = table[:, 0]
     # scikit-learn's scorers take the class 1 for the positive one, and estimators the last
-    return scoring in _OF_TWO_CLASSES and (type_of_target(table[:, 0]) == "multiclass" or table.max() > 1)
+    renamed = np.asarray(table).dtype.kind not in "biuf" or column.max() > 1
+    several = len(set(column.tolist())) > 2
+    if scoring == "neg_brier_score":
+        return renamed and not several
+    return scoring in _OF_TWO_CLASSES and (renamed or type_of_target(column) == "multiclass")
+
+
+def _plain(y):
+    """y with the type of what stands in it: scikit-learn's scorers know no classes in an array of objects."""
+    values = np.asarray(y)
+    return np.array(values.tolist()) if values.dtype.kind == "O" else y
 
 
 def classes_of(estimator):

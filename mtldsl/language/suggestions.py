@@ -161,7 +161,7 @@ def meant(typed: str, known: Iterable[str]) -> str | None:
     spelled = {name.lower(): name for name in reversed(known)}
     # a slip in the name of a word is likelier than one in another name for it
     near = (
-        _near(typed.lower(), spelled, 0.6)
+        [one for one in _near(typed.lower(), spelled, 0.6) if _has_near_stem(asked, one[1])]
         + _near(asked, names, 0.8)
         + _near(_without_ending(asked), short, 0.8)
     )
@@ -172,6 +172,12 @@ def _near(typed: str, names: dict[str, str], cutoff: float) -> list[tuple[float,
     """(how near, what is meant) of the nearest of the names."""
     found = difflib.get_close_matches(typed, names, n=1, cutoff=cutoff)
     return [(difflib.SequenceMatcher(None, one, typed).ratio(), names[one]) for one in found]
+
+
+def _has_near_stem(asked: str, name: str) -> bool:
+    """Tell whether names are alike without the ending that both may have, such as "loss"."""
+    stems = _without_ending(_plain(name)), _without_ending(asked)
+    return difflib.SequenceMatcher(None, *stems).ratio() >= 0.6
 
 
 def _plain(name: str) -> str:

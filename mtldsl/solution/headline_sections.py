@@ -98,6 +98,7 @@ class ReportContext:
     bootstrap        : samples of the rows behind every interval, drawn from random_state; 0: no intervals
     held_out         : whether the caller divided the rows itself, so that those scored are new; False: rows are compared
     positive         : {task: the class that +1 stands for}
+    chosen_by        : the name of the measure that a parameter was chosen by, where cross_validation is not here to tell
     repeat           : the line that makes the same solution again;  more: sections for the end
     """
 
@@ -115,6 +116,7 @@ class ReportContext:
     separate: Any = None
     held_out: bool = False
     positive: Mapping[str, str] = field(default_factory=dict)
+    chosen_by: str = ""
 
     @cached_property
     def training(self) -> Tasks | None:
@@ -214,7 +216,7 @@ class ReportContext:
     def _asked(self) -> list:
         """Metrics that were asked for, learned for, or chosen by."""
         own = self.solution.loss.get("parameters", {}).get("metric")
-        chosen = getattr(self.cross_validation, "metric", None)
+        chosen = getattr(self.cross_validation, "metric", self.chosen_by)
         return list(self.metrics) or (
             [own] if isinstance(own, Metric) else [chosen] if chosen in MEASURES else []
         )

@@ -210,9 +210,9 @@ _SYNONYMS = {
     "mean_squared_error": "mse", "neg_mean_squared_error": "mse", "mean_absolute_error": "mae", "neg_mean_absolute_error": "mae",
     "normalized_mse": "nmse", "r2_score": "r2", "r_squared": "r2", "explained_variance_score": "explained_variance", "accuracy_score": "accuracy",
     "balanced_accuracy_score": "balanced_accuracy", "f1_macro": "f1", "f1_score": "f1", "fscore": "f1", "auc": "roc_auc", "rocarea": "roc_auc",
-    "roc_auc_score": "roc_auc", "pr_auc": "average_precision", "auprc": "average_precision",
+    "roc_auc_score": "roc_auc", "roc_auc_ovr": "roc_auc", "pr_auc": "average_precision", "auprc": "average_precision",
     "average_precision_score": "average_precision", "map": "average_precision", "neg_log_loss": "log_loss", "cross_entropy": "log_loss",
-    "precision_score": "precision", "precision_macro": "precision", "recall_score": "recall", "recall_macro": "recall",
+    "precision_score": "precision", "precision_macro": "precision", "recall_score": "recall", "recall_macro": "recall", "sensitivity": "recall",
     "brier_score": "brier", "brier_score_loss": "brier", "neg_brier_score": "brier", "exact_match": "subset_accuracy",
     "zero_one_loss": "subset_accuracy", "hamming": "hamming_loss", "label_ranking_loss": "ranking_loss", "coverage": "coverage_error",
 }  # fmt: skip
@@ -224,7 +224,11 @@ def named_measure(name) -> Measure | None:
 
 
 #: measures that scikit-learn has alone
-_THEIRS = {"mape": "neg_mean_absolute_percentage_error", "rmse": "neg_root_mean_squared_error"}
+_THEIRS = {
+    "mape": "neg_mean_absolute_percentage_error",
+    "rmse": "neg_root_mean_squared_error",
+    "mcc": "matthews_corrcoef",
+}
 
 
 def measure(name, typed: str = "metric", scorers: Sequence[str] = ()) -> Measure:

@@ -311,7 +311,9 @@ def bootstrap_scores(
 def guesses(by: Measure, learned: Tasks, tasks: Tasks, classes: bool | np.ndarray) -> list[np.ndarray] | None:
     """One vector a task, a prediction for each of its rows: the mean of numbers; of labels the one that scores better on the rows learned on
     (the more frequent one where both score alike), or their share of +1 where a measure is of probabilities. None where the tasks are not
-    those that were learned."""
+    those that were learned, and of recall, which is perfect where everything is called positive."""
+    if by.name == "recall":
+        return None
     each = np.broadcast_to(classes, learned.n_tasks).tolist()
     suit = [by.needs == "answers" or one != (by.needs == "values") for one in each]
     if not any(suit):  # such as labels that were learned as numbers

@@ -107,8 +107,9 @@ def scores(facts: ReportContext) -> PageSection | None:
     cuts = facts.judged.thresholds
     if cuts is not None:
         ends = f"{np.min(cuts):.3g}" if len(cuts) == 1 else f"{np.min(cuts):.3g} to {np.max(cuts):.3g}"
+        never = ", and inf is never reached" * bool(np.isinf(cuts).any())
         notes.append(
-            f"A row is called positive where its score reaches the tuned threshold of its task: {ends}, where 0 is untuned."
+            f"A row is called positive where its score reaches the tuned threshold of its task: {ends}, where 0 is untuned{never}."
         )
     notes += [". ".join(_sentence(clause) for one in found if (clause := meaning_of(one.by))) + "."]
     fewest = min(len(y) for y in tasks.per_task(tasks.targets))

@@ -13,7 +13,7 @@ from mtldsl.estimators import (
     MultiTaskClassifier,
     OneClassWarning,
 )
-from mtldsl.estimators.calibration import out_of_fold
+from mtldsl.estimators.calibration import cuts_of_scores, out_of_fold
 from mtldsl.solution.thresholds import best_threshold
 from tests.loops import for_each
 
@@ -69,10 +69,20 @@ def test_kernels_do_not_apply_thresholds_twice():
 
 
 @for_each("kind", ["sigmoid", "isotonic"])
-def test_thresholds_on_log_odds_are_not_those_of_the_solution(kind):
-    model = MultiTaskClassifier(lam=1.0, tune_thresholds=True, calibration=kind, inner_folds=3)
-    fitted = model.fit(*rare(200))
-    assert fitted.thresholds_.all() and fitted.solution_.thresholds is None
+@for_each("tuned", [True, None])
+def test_the_solution_predicts_the_labels_that_are_predicted_from_log_odds(kind, tuned):
+    X, Y = rare(200)
+    model = MultiTaskClassifier(lam=1.0, tune_thresholds=tuned, calibration=kind, inner_folds=3)
+    fitted = model.fit(X, Y)
+    assert (fitted.thresholds_ is None) == (tuned is None)
+    np.testing.assert_array_equal(fitted.solution_.predict(X) > 0, fitted.predict(X))
+    assert (fitted.predict(X) != (fitted.solution_.decision_function(X) >= 0)).any()
+
+
+def test_a_probability_that_falls_with_its_score_has_no_cut():
+    assert cuts_of_scores([np.array([-1.0, 0.5]), None], None) is None
+    never, always = np.array([[-1.0, 1.0], [0.1, 0.3]]), np.array([[-1.0, 1.0], [0.6, 0.9]])
+    np.testing.assert_array_equal(cuts_of_scores([never, always], None), [np.inf, -np.inf])
 
 
 def test_every_row_is_scored_by_weights_that_did_not_see_it():

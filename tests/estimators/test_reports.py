@@ -1,5 +1,7 @@
 """What a fitted estimator shows of itself, alone and as the last step of a pipeline."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -68,6 +70,24 @@ def test_scores_of_the_page_are_those_of_the_estimator(tmp_path):
     )
 
 
+@pytest.mark.parametrize(("make", "y", "name"), [
+    (lambda: MultiTaskClassifierCV(values=[1.0], cv=2, scoring="average_precision"), SICK, "average precision"),
+    (lambda: MultiTaskClassifierCV(values=[1.0], cv=2, scoring=scorer("balanced_accuracy")), SICK, "balanced accuracy"),
+    (lambda: MultiTaskClassifierCV(values=[1.0], cv=2, scoring="recall"), SICK, "recall"),
+    (lambda: MultiTaskRegressorCV(values=[1.0], cv=2, scoring="neg_mean_squared_error"), X[["salt", "iron"]], "mean squared error"),
+    (lambda: GridSearchCV(MultiTaskClassifier(), {"lam": [1.0]}, cv=2, scoring="roc_auc"), SICK.eq("yes").astype(int), "ROC area"),
+], ids=["name", "scorer", "recall", "error", "search"])  # fmt: skip
+def test_the_page_begins_with_what_was_chosen_by(make, y, name, tmp_path):
+    rows = X[["age", "iron"]]
+    fitted = make().fit(rows[LEARN], y[LEARN])
+    page = report(fitted, tmp_path / "fit.html", rows[TEST], y[TEST], bootstrap=20).read_text(
+        encoding="utf-8"
+    )
+    said = re.search(rf"its {name}, in the mean of 2 tasks, is ([\d.]+)", page)
+    assert said is not None and np.isclose(float(said[1]), abs(fitted.score(rows[TEST], y[TEST])), atol=6e-4)
+    assert ("a guess has" in page) == (name != "recall")  # which is perfect where all is called positive
+
+
 @pytest.mark.parametrize("by", ["column", "groups"])
 def test_rows_of_tasks(by, tmp_path):
     fitted, rows, learn, test = GroupedMultiTaskClassifier(task="city"), X, {}, {}
@@ -88,6 +108,11 @@ def test_importances_are_in_the_order_of_the_summary(piped):
     assert "chosen by cross-validation: lam = " in said and said.index(shares.index[0]) < said.index(
         shares.index[1]
     )
+
+
+def test_a_column_of_ones_is_no_feature():
+    fitted = LabelGraphClassifier().fit(X[["age", "iron"]], SICK)
+    assert sorted(importances(fitted).index) == ["age", "iron"] and "2 of 2 features" in summary(fitted)
 
 
 def test_a_summary_is_text_that_shows_itself(capsys):

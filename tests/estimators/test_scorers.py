@@ -26,6 +26,7 @@ from mtldsl.estimators import (
     MultiTaskKFold,
     MultiTaskRegressor,
     OneClassWarning,
+    report,
     scorer,
 )
 from mtldsl.solution.measures import MEASURES
@@ -153,6 +154,43 @@ def test_mistakes_are_named():
     said = r"scorer\('brier'\): LinearSVC has no predict_proba; write a measure of labels"
     with pytest.raises(DataError, match=said):
         scorer("brier")(LinearSVC().fit(X, Y[:, 0]), X, Y[:, 0])
+
+
+@pytest.mark.parametrize("ask", [
+    lambda fitted, X, Y: scorer("f1")(fitted, X, Y),
+    lambda fitted, X, Y: MultiTaskClassifierCV(values=[1.0], cv=2, scoring="f1").fit(X, Y.loc[X.index]).score(X, Y),
+    lambda fitted, X, Y: fitted.report("fit.html", X, Y, bootstrap=0),
+    lambda fitted, X, Y: report(make_pipeline(FunctionTransformer(), fitted), "fit.html", X, Y, bootstrap=0),
+], ids=["scorer", "score by a name", "report", "report of a pipeline"])  # fmt: skip
+def test_rows_in_another_order_are_not_scored(ask, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    X, Y = map(pd.DataFrame, table(12))
+    fitted = MultiTaskClassifier().fit(X.to_numpy(), Y)
+    with pytest.raises(DataError, match=r"in another order.*write y\.loc\[X\.index\]"):
+        ask(fitted, X, Y.sample(frac=1, random_state=0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [str, object, "category"])
+@pytest.mark.parametrize(
+    "name", ["accuracy", "balanced_accuracy", "neg_log_loss", "neg_brier_score", "f1_weighted", "f1"]
+)
+@for_each("m", [2, 3])
+def test_a_vector_of_words_is_scored_as_one_of_numbers(name, kind, m):
+    X = np.random.default_rng(13).normal(size=(90, 3))
+    numbers = pd.Series(np.digitize(X @ [1.0, 0.5, 0.0], [-0.5, 0.5] if m == 3 else [0.3]))
+    words = numbers.astype(object) if kind is object else numbers.map(dict(enumerate("abc"))).astype(kind)
+    found = [
+        MultiTaskClassifierCV(values=[1.0], cv=3, scoring=name).fit(X, y).score(X, y)
+        for y in (numbers, words)
+    ]
+    assert np.isclose(*found, rtol=1e-12)
+
+
+def test_a_measure_of_one_label_of_several_classes_is_not_taken_of_a_table():
+    X, Y = table(14)
+    with pytest.raises(ModelError, match=r"values do not sum to one.*write a measure of tables"):
+        MultiTaskClassifierCV(values=[1.0], cv=2, scoring="d2_log_loss_score").fit(X, Y)
 
 
 @for_each("beside", [False, True])

@@ -146,6 +146,13 @@ def test_a_table_wider_than_the_page_says_that_it_scrolls():
     assert kinds == [[], ["hint"], ["hint wide"], ["hint widest"]]
 
 
+def test_only_long_words_of_a_table_may_be_broken():
+    rows = [["Comprehensive school 3", "a_name_that_cannot_be_broken", "0.5"]]
+    page = html_of(Panel("", tables=[Table(["task", "feature", "score"], rows)]))
+    kinds = re.findall(r"<td([^>]*)>", page)
+    assert kinds == ["", ' class="long"', ' class="number"']
+
+
 @pytest.mark.slow
 def test_learned_matrices_are_drawn_and_told_by_their_pairs(tmp_path):
     """Numbers have measures of their own; of 14 tasks the matrix is told by its strongest pairs too."""
