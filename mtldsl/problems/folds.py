@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -110,6 +111,13 @@ class Fold:
     @property
     def left_out(self) -> list[str]:
         return [name for name, there in zip(self.names, self.learned, strict=True) if not there]
+
+    def identity(self, tasks: Tasks) -> str:
+        """A hash of all labels and of the rows on either side: equal for models that learn the same labels on the same fold."""
+        found = hashlib.sha256()
+        for array in (self.kept, self.held_out, tasks.targets):
+            found.update(f"{array.dtype.kind} {array.shape}".encode() + np.ascontiguousarray(array).tobytes())
+        return found.hexdigest()
 
     def score(self, tasks: Tasks, solution: Solution, measure: Measure, typed: str) -> Score:
         """The measure of a solution that was learned on `train`, over all tasks in the rows to score."""
