@@ -17,7 +17,7 @@ from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError
 from mtldsl.normal_form.statement import Statement
 from mtldsl.solution.measures import Measure, Needs
-from mtldsl.solution.predictors import predictor_of
+from mtldsl.solution.predictors import predictor_of, require_signs
 from mtldsl.solution.score import Score, evaluate
 from mtldsl.solution.solution import Solution
 
@@ -121,6 +121,9 @@ class Fold:
 
     def score(self, tasks: Tasks, solution: Solution, measure: Measure, typed: str) -> Score:
         """The measure of a solution that was learned on `train`, over all tasks in the rows to score."""
+        require_signs(
+            solution, tasks if self.learned.all() else tasks.select(self.learned), typed, measure.needs
+        )
         truth, predicted, weights = self.outputs(tasks, solution, measure.needs, typed)
         return evaluate(
             measure, truth, predicted, self.names, table=tasks.is_shared, weights=weights, typed=typed
