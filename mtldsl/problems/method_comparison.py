@@ -329,11 +329,12 @@ def _refuse_unlike_indexes(names, results) -> None:
 
 
 def _of_cross_validations(names, results) -> tuple[list[np.ndarray], float, bool]:
+    def at_best(result: CrossValidation) -> list[dict]:
+        at = dict(zip(result.names, result.best, strict=True))
+        return [row for row in result.table if all(row[k] == v for k, v in at.items())]
+
     def tested(result: CrossValidation) -> list[tuple]:
-        first = result.points[0]
-        at = dict(zip(result.names, first, strict=True))
-        rows = [row for row in result.table if all(row[k] == v for k, v in at.items())]
-        return [(row["fold"], row["task"], row["tested"]) for row in rows]
+        return [(row["fold"], row["task"], row["tested"]) for row in at_best(result)]
 
     for name, result in zip(names, results, strict=True):
         if not isinstance(result, CrossValidation):
@@ -351,6 +352,14 @@ def _of_cross_validations(names, results) -> tuple[list[np.ndarray], float, bool
                 term=f"compare(...): {name!r}",
                 write_instead="cross-validate both on the same tasks, folds, metric and random_state",
             )
+        for row, other in zip(at_best(result), at_best(first), strict=True):
+            if np.isnan(row["score"]) != np.isnan(other["score"]):
+                without = name if np.isnan(row["score"]) else names[0]
+                raise DataError(
+                    f"{without!r} has no score of {row['task']!r} on fold {row['fold']}, and the other has one: means would be of unlike tasks",
+                    term=f"compare(...): {names[0]!r} and {name!r}",
+                    write_instead="write one_class='constant', fewer folds, or tasks without that one, for both",
+                )
     columns = [result.scores[:, result.points.index(result.best)] for result in results]
     return columns, 1.0 / first.n_folds, first.higher_is_better
 

@@ -159,6 +159,26 @@ def test_cross_validations_are_compared_at_their_best():
         mtl.compare({"l21": l21, "ridge": [1.0, 2.0, 3.0]})
 
 
+@pytest.mark.filterwarnings("ignore::mtldsl.data.labels.OneClassWarning")
+def test_means_of_unlike_tasks_are_not_compared():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(40, 3)), np.sign(rng.normal(size=(40, 2)))
+    Y[:, 1] = np.where(np.arange(40) == 5, 1.0, -1.0)  # no positive to learn on in one of the folds
+    tasks, lam = mtl.Tasks.shared(X, Y, task_names=["often", "once"]), mtl.Parameter(1.0, name="lam")
+    W = mtl.Weights(tasks)
+
+    def found(loss, one_class):
+        problem = mtl.minimize(loss(W, tasks) + lam * mtl.ridge(W))
+        return problem.cross_validate(
+            lam, [1.0], folds=4, metric="accuracy", one_class=one_class, refit=False
+        )
+
+    with pytest.raises(mtl.DataError, match=r"'a' has no score of 'once' on fold \d.*one_class='constant'"):
+        mtl.compare({"a": found(mtl.logistic_loss, "skip"), "b": found(mtl.squared_loss, "skip")})
+    both = {"a": found(mtl.logistic_loss, "constant"), "b": found(mtl.squared_loss, "constant")}
+    assert mtl.compare(both).scores.shape == (4, 2)
+
+
 def test_a_data_frame_has_a_method_per_column():
     pd = pytest.importorskip("pandas")
     found = mtl.compare(pd.DataFrame(C45, columns=NAMES))
