@@ -6,7 +6,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.papers.claim import PARTLY, REFUTED, REPRODUCED, UNTESTED, Claim, by_share, reading, verdict
+from benchmarks.papers.claim import (
+    PARTLY,
+    REFUTED,
+    REPRODUCED,
+    UNTESTED,
+    Claim,
+    by_share,
+    paired,
+    reading,
+    verdict,
+)
 from benchmarks.papers.given_data import Source, data_lines
 from mtldsl import DataError
 from tests.loops import for_each
@@ -236,3 +246,10 @@ def test_workers_change_no_row(files, tmp_path):
 def _sized(k: int):
     time.sleep(0.1 * (3 - k))
     return [{"unit": k, "size": k**2}] if k < 3 else [], f"{k} done"
+
+
+def test_fits_on_one_partition_are_one_row_of_a_test():
+    ours = {(part, size): 0.1 * part + size for part in range(3) for size in (10, 20)}
+    theirs = {key: value + (0.2 if key[1] == 10 else 0.4) for key, value in ours.items()}
+    del theirs[2, 20], theirs[2, 10]
+    np.testing.assert_allclose(paired(ours, theirs), [0.3, 0.3])

@@ -11,7 +11,7 @@ from benchmarks.papers.calibrated_convergence import read_convergence
 from benchmarks.papers.calibrated_mu import read_mu
 from benchmarks.papers.calibrated_paper import PAPER_SYNTHETIC, PAPER_TABLE
 from benchmarks.papers.calibrated_synthetic import GRIDS
-from benchmarks.papers.claim import UNTESTED, Claim, Pair, by_share, judged, verdict
+from benchmarks.papers.claim import UNTESTED, Claim, Pair, by_share, judged, paired, verdict
 from benchmarks.papers.rows import rows_of
 
 __all__ = ["claims", "in_general"]
@@ -164,13 +164,12 @@ def _mu(results: Path, command: str) -> list[Claim]:
 
 
 def _pairs(rows, data, a, b) -> np.ndarray:
-    """nMSE of b minus a's, on the same partition, size and labels: positive where a is better."""
-    of = {
-        m: {(r["way"], r["size"], r["partition"]): float(r["nmse"]) for r in rows if (r["data"], r["method"]) == (data, m)}
+    """nMSE of b minus a's, partition by partition, the mean over the sizes and labels that both have: positive where a is better."""
+    of_a, of_b = (
+        {(r["partition"], r["way"], r["size"]): float(r["nmse"]) for r in rows if (r["data"], r["method"]) == (data, m)}
         for m in (a, b)
-    }  # fmt: skip
-    both = sorted(set(of[a]) & set(of[b]))
-    return np.array([of[b][k] - of[a][k] for k in both])
+    )  # fmt: skip
+    return paired(of_a, of_b)
 
 
 def _table(rows, data, name, command) -> list[Claim]:

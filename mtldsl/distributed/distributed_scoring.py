@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -393,6 +394,11 @@ class DistributedFold:
         index = None if self.learned.all() else np.flatnonzero(self.learned)
         keep = getattr(tasks.parts, "keep", False)
         return make_side(tasks, self.dealt, self.fold, False, self.facts[0], index=index, keep=keep)
+
+    def identity(self, tasks: Any) -> str:
+        """A hash of how the rows were dealt, and of what is known of the labels on either side."""
+        known = [(f.total, f.deviations, f.weighted_total) for f in self.facts]
+        return hashlib.sha256(repr((self.dealt, self.fold, self.n_tested, known)).encode()).hexdigest()
 
     @staticmethod
     def count(tasks: Any, made_of_them: Any) -> None:

@@ -118,10 +118,13 @@ def cross_validate(
             ]
         names = ", ".join(parameter.name for parameter in grid.parameters)
         notes = warn_of(parts, one_class, f"{_TYPED}({names})")
+        divided = [part.identity(tasks) for part in parts]
         model = problem.with_tasks(tasks)  # without what the problem remembers
         made.expect(
             len(parts),
-            lambda trials: CrossValidation.of(grid, by, parts[: len(trials)], trials, notes, str(problem)),
+            lambda trials: CrossValidation.of(
+                grid, by, parts[: len(trials)], trials, notes, str(problem), divided[: len(trials)]
+            ),
         )
         with progress_bar(f"choosing {names}, fold", len(parts), progress) as tell:
             trials = in_parallel(

@@ -47,6 +47,7 @@ class CrossValidation(Displayable):
     table        a dict a fold, task and point: fold, task (None for measures of whole rows), the parameters by name, score, tested
                  (labels that were scored), learned, status, seconds; `frame()` is the same as a pandas DataFrame
     left_out     of each fold, the tasks that were not learned on it; notes are these as text
+    divided      of each fold, a hash of the labels and of the rows on either side: `mtl.compare` takes equal ones alone
     solution     the solution on all data at the value that `refit` says, else None
     """
 
@@ -63,6 +64,7 @@ class CrossValidation(Displayable):
     model: str = ""
     solution: Solution | None = None
     unscored: dict[str, int] = field(default_factory=dict)
+    divided: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -73,6 +75,7 @@ class CrossValidation(Displayable):
         trials: list[list[Trial]],
         notes,
         model,
+        divided: Sequence[str] = (),
     ) -> CrossValidation:
         names = tuple(parameter.name for parameter in grid.parameters)
         rows, unscored = [], dict[str, int]()
@@ -84,7 +87,7 @@ class CrossValidation(Displayable):
                 unscored[name] = unscored.get(name, 0) + 1
         return cls(
             names, grid.points, by.name, by.higher_is_better, np.array([[float(t.score) for t in found] for found in trials]),
-            rows, [part.left_out for part in parts], notes, len(parts[0].names), grid.weaker_is_larger, model, None, unscored,
+            rows, [part.left_out for part in parts], notes, len(parts[0].names), grid.weaker_is_larger, model, None, unscored, tuple(divided),
         )  # fmt: skip
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError
 from mtldsl.normal_form.statement import Statement
 from mtldsl.solution.measures import Measure, Needs
-from mtldsl.solution.predictors import predictor_of
+from mtldsl.solution.predictors import predictor_of, require_signs
 from mtldsl.solution.score import Score, evaluate
 from mtldsl.solution.solution import Solution
 
@@ -111,8 +112,18 @@ class Fold:
     def left_out(self) -> list[str]:
         return [name for name, there in zip(self.names, self.learned, strict=True) if not there]
 
+    def identity(self, tasks: Tasks) -> str:
+        """A hash of all labels and of the rows on either side: equal for models that learn the same labels on the same fold."""
+        found = hashlib.sha256()
+        for array in (self.kept, self.held_out, tasks.targets):
+            found.update(f"{array.dtype.kind} {array.shape}".encode() + np.ascontiguousarray(array).tobytes())
+        return found.hexdigest()
+
     def score(self, tasks: Tasks, solution: Solution, measure: Measure, typed: str) -> Score:
         """The measure of a solution that was learned on `train`, over all tasks in the rows to score."""
+        require_signs(
+            solution, tasks if self.learned.all() else tasks.select(self.learned), typed, measure.needs
+        )
         truth, predicted, weights = self.outputs(tasks, solution, measure.needs, typed)
         return evaluate(
             measure, truth, predicted, self.names, table=tasks.is_shared, weights=weights, typed=typed

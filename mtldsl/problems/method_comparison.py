@@ -11,10 +11,14 @@ import numpy as np
 
 from mtldsl.data.splits import checked_level
 from mtldsl.display.displayable import Displayable
-from mtldsl.display.sections import NEUTRAL, Panel, Table
+from mtldsl.display.sections import NEUTRAL, Panel, Table, visible
 from mtldsl.errors import DataError
 from mtldsl.problems.cross_validation_result import CrossValidation
-from mtldsl.utils.validation import as_flag, as_float, complete, one_of, quoted
+from mtldsl.utils.arrays import as_array
+from mtldsl.utils.validation import MAX_MAGNITUDE, as_flag, as_float, complete, one_of, quoted
+
+#: Scores that differ by no more of their size, eight units in the last place, are equal.
+ROUNDING = 8 * np.finfo(float).eps
 
 
 @dataclass(frozen=True)
@@ -22,7 +26,7 @@ class PairedDifference:
     """Scores of method `a` minus those of `b`, row by row.
 
     mean, low, high    : of the differences, and the interval of the t-test at the level
-    better, equal, worse : rows on which a is better, equal, worse
+    better, equal, worse : rows on which a is better, equal but for rounding, worse
     t, wilcoxon        : two-sided p-values; t_adjusted, wilcoxon_adjusted : after the correction over all pairs
     """
 
@@ -68,6 +72,8 @@ class MethodComparison(Displayable):
         """Difference of two methods by name, in the order asked. DataError for an unknown name."""
         for argument, name in (("a", a), ("b", b)):
             one_of(name, self.names, f"pair({argument}")
+        if a == b:
+            raise DataError("a method is not compared with itself", term=f"pair({a!r}, {b!r})")
         for found in self.pairs:
             if (found.a, found.b) == (a, b):
                 return found
@@ -85,7 +91,7 @@ class MethodComparison(Displayable):
     def __repr__(self) -> str:
         lines = [self._lead()]
         for table in self._tables():
-            cells = [table.head, *table.rows]
+            cells = [[visible(cell) for cell in row] for row in (table.head, *table.rows)]
             widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
             lines += [""] + [
                 "  ".join(cell.ljust(n) for cell, n in zip(row, widths, strict=True)).rstrip()
@@ -135,7 +141,7 @@ class MethodComparison(Displayable):
             )
         if self.left_out:
             notes.append(
-                f"left out, as a score is not a number: rows {', '.join(str(k) for k in self.left_out)}"
+                f"left out, as a score is not a finite number: rows {', '.join(str(k) for k in self.left_out)}"
             )
         return notes
 
@@ -160,7 +166,7 @@ def compare(
     ----------
     methods : mapping, or pandas DataFrame
         Name of a method -> its scores (n,), a row per fold or data set; or -> what `cross_validate` returned, of which the scores at the
-        best value count.
+        best value count. Scores that differ by rounding alone are equal. Series of pandas need one index.
     higher_is_better : bool, optional
         True unless given; cross-validations know it.
     level : number in (0, 1), default 0.95
@@ -176,7 +182,7 @@ def compare(
     Raises
     ------
     DataError
-        Fewer than two methods, or than three rows; scores of unequal number; NaN; cross-validations of unlike folds.
+        Fewer than two methods, or than three rows; scores of unequal number, NaN, or beyond 1e100; cross-validations of unlike folds or data.
 
     Notes
     -----
@@ -223,7 +229,8 @@ def compare(
         )
     scores = np.array(columns, float).T
     missing = np.flatnonzero(~np.isfinite(scores).all(axis=1))
-    if missing.size and not as_flag(drop_missing, "compare(..., drop_missing"):
+    drop_missing = as_flag(drop_missing, "compare(..., drop_missing")
+    if missing.size and not drop_missing:
         row = int(missing[0])
         name = names[int(np.flatnonzero(~np.isfinite(scores[row]))[0])]
         raise DataError(
@@ -232,6 +239,13 @@ def compare(
             write_instead="write drop_missing=True to leave such rows out of all methods",
         )
     scores = np.delete(scores, missing, axis=0)
+    if (np.abs(scores) > MAX_MAGNITUDE).any():
+        row, column = np.argwhere(np.abs(scores) > MAX_MAGNITUDE)[0]
+        raise DataError(
+            f"{scores[row, column]:g} is beyond {MAX_MAGNITUDE:g}, and its square is not in float64",
+            term=f"compare(...): scores of {names[column]!r}",
+            write_instead="rescale the scores of all methods alike",
+        )
     if len(scores) < 3:
         raise DataError(
             f"there are {len(scores)} rows on which all methods have a number, and tests need three or more",
@@ -245,8 +259,9 @@ def compare(
     adjust = holm if correction == "holm" else np.array
     t, w = adjust([p.t for p in pairs]), adjust([p.wilcoxon for p in pairs])
     pairs = [_with(pair, float(a), float(b)) for pair, a, b in zip(pairs, t, w, strict=True)]
-    ranks = rankdata(-scores if higher_is_better else scores, axis=1).mean(axis=0)
-    friedman, nemenyi = _over_ranks(scores, level)
+    tied = _tied(scores)
+    ranks = rankdata(-tied if higher_is_better else tied, axis=1).mean(axis=0)
+    friedman, nemenyi = _over_ranks(tied, level)
     return MethodComparison(
         tuple(names), scores, higher_is_better, level, correction, tuple(pairs), ranks, friedman, nemenyi,
         tuple(int(k) for k in missing), overlap,
@@ -269,14 +284,11 @@ def _read(methods) -> tuple[list[str], list[np.ndarray], float, bool | None]:
     results = list(methods.values())
     if any(isinstance(result, CrossValidation) for result in results):
         return names, *_of_cross_validations(names, results)
-    columns = []
-    for name, result in zip(names, results, strict=True):
-        values = [as_float(value) for value in np.ravel(np.asarray(result, dtype=object))]
-        if np.ndim(result) != 1 or None in values:
-            raise DataError(
-                f"must be a list of numbers, not {quoted(result)}", term=f"compare(...): scores of {name!r}"
-            )
-        columns.append(np.array(values, float))
+    _refuse_unlike_indexes(names, results)
+    columns = [
+        _column(result, f"compare(...): scores of {name!r}")
+        for name, result in zip(names, results, strict=True)
+    ]
     lengths = {len(column) for column in columns}
     if len(lengths) > 1:
         raise DataError(
@@ -288,12 +300,41 @@ def _read(methods) -> tuple[list[str], list[np.ndarray], float, bool | None]:
     return names, columns, 0.0, None
 
 
+def _column(result, term: str) -> np.ndarray:
+    """Scores as float64, NaN where one is missing or masked. DataError for all but a list of numbers."""
+    wrong = DataError(f"must be a list of numbers, not {quoted(result)}", term=term)
+    try:
+        column = as_array(result, term)
+    except DataError:
+        raise wrong from None
+    if column.ndim != 1 or column.dtype.kind == "b" or any(isinstance(v, bool | np.bool_) for v in result):
+        raise wrong
+    return np.array(column, float)
+
+
+def _refuse_unlike_indexes(names, results) -> None:
+    """DataError for pandas Series whose rows have other names, or another order: their scores would be paired by position."""
+    indexed = [
+        (name, result.index)
+        for name, result in zip(names, results, strict=True)
+        if hasattr(result, "index") and hasattr(result, "to_numpy")
+    ]
+    for name, index in indexed[1:]:
+        if len(index) == len(indexed[0][1]) and not index.equals(indexed[0][1]):
+            raise DataError(
+                f"its index differs from that of {indexed[0][0]!r}",
+                term=f"compare(...): scores of {name!r}",
+                write_instead="write compare(pandas.DataFrame({...})), which puts rows of one name together",
+            )
+
+
 def _of_cross_validations(names, results) -> tuple[list[np.ndarray], float, bool]:
+    def at_best(result: CrossValidation) -> list[dict]:
+        at = dict(zip(result.names, result.best, strict=True))
+        return [row for row in result.table if all(row[k] == v for k, v in at.items())]
+
     def tested(result: CrossValidation) -> list[tuple]:
-        first = result.points[0]
-        at = dict(zip(result.names, first, strict=True))
-        rows = [row for row in result.table if all(row[k] == v for k, v in at.items())]
-        return [(row["fold"], row["task"], row["tested"]) for row in rows]
+        return [(row["fold"], row["task"], row["tested"]) for row in at_best(result)]
 
     for name, result in zip(names, results, strict=True):
         if not isinstance(result, CrossValidation):
@@ -304,12 +345,21 @@ def _of_cross_validations(names, results) -> tuple[list[np.ndarray], float, bool
             )
     first = results[0]
     for name, result in zip(names, results, strict=True):
-        if result.metric != first.metric or tested(result) != tested(first):
+        unlike = result.metric != first.metric or tested(result) != tested(first)
+        if unlike or result.divided != first.divided:
             raise DataError(
-                f"has other folds, tasks or another measure than {names[0]!r}",
+                f"has other folds, tasks, labels or another measure than {names[0]!r}",
                 term=f"compare(...): {name!r}",
                 write_instead="cross-validate both on the same tasks, folds, metric and random_state",
             )
+        for row, other in zip(at_best(result), at_best(first), strict=True):
+            if np.isnan(row["score"]) != np.isnan(other["score"]):
+                without = name if np.isnan(row["score"]) else names[0]
+                raise DataError(
+                    f"{without!r} has no score of {row['task']!r} on fold {row['fold']}, and the other has one: means would be of unlike tasks",
+                    term=f"compare(...): {names[0]!r} and {name!r}",
+                    write_instead="write one_class='constant', fewer folds, or tasks without that one, for both",
+                )
     columns = [result.scores[:, result.points.index(result.best)] for result in results]
     return columns, 1.0 / first.n_folds, first.higher_is_better
 
@@ -319,9 +369,11 @@ def _paired(
 ) -> PairedDifference:
     from scipy import stats
 
-    d = scores[:, 0] - scores[:, 1]
+    tied = _tied(scores)
+    d = tied[:, 0] - tied[:, 1]
     n, sign = len(d), 1 if higher else -1
-    error = float(np.sqrt((1 / n + overlap) * d.var(ddof=1)))
+    size = float(np.abs(d).max()) or 1.0  # squares of the smallest numbers would vanish
+    error = float(np.sqrt((1 / n + overlap) * (d / size).var(ddof=1))) * size
     mean = float(d.mean())
     if error == 0.0:
         t = 1.0 if mean == 0 else 0.0
@@ -333,6 +385,20 @@ def _paired(
     signs = np.sign(sign * d)
     better, equal, worse = (int((signs == s).sum()) for s in (1, 0, -1))
     return PairedDifference(a, b, mean, mean - half, mean + half, better, equal, worse, t, wilcoxon)
+
+
+def _tied(scores: np.ndarray) -> np.ndarray:
+    """(rows, methods) the same, but what differs from the next smaller of its row by rounding alone is that number."""
+    order = np.argsort(scores, axis=1, kind="stable")
+    tied = np.take_along_axis(scores, order, axis=1)
+    for k in range(1, tied.shape[1]):
+        before, here = tied[:, k - 1], tied[:, k]
+        tied[:, k] = np.where(
+            here - before <= ROUNDING * np.maximum(np.abs(before), np.abs(here)), before, here
+        )
+    found = np.empty_like(tied)
+    np.put_along_axis(found, order, tied, axis=1)
+    return found
 
 
 def _with(pair: PairedDifference, t: float, wilcoxon: float) -> PairedDifference:

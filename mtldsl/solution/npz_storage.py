@@ -31,6 +31,7 @@ from mtldsl.solution.fields import (
 from mtldsl.solution.learned import CALIBRATION, LearnedMatrix, LearnedWeights
 from mtldsl.solution.learned_label_graph import LABEL_GRAPH
 from mtldsl.solution.predictors import predictor_class
+from mtldsl.utils.arrays import MAX_EXACT_WHOLE
 from mtldsl.utils.files import atomic_file, npz_path, read_archive, reading
 from mtldsl.utils.validation import as_path
 
@@ -77,6 +78,7 @@ def check_fields(fields: dict[str, Any]) -> None:
         _require(all(isinstance(one, str) for one in fields[name]), name, fields[name])
     for name in ("parameters", "loss"):
         _require(isinstance(fields[name], dict), name, fields[name])
+    _require(all(map(_is_number, fields["parameters"].values())), "parameters", fields["parameters"])
     for name in ("history", "starts"):
         found = fields.get(name, [])
         _require(isinstance(found, list) and all(isinstance(row, dict) for row in found), name, found)
@@ -157,7 +159,11 @@ def _check_status(fields) -> None:
 
 
 def _is_number(value) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and not math.isnan(value)
+    if isinstance(
+        value, int
+    ):  # one that float64 does not have is none of a solution, and numpy takes it for an object
+        return not isinstance(value, bool) and abs(value) <= MAX_EXACT_WHOLE
+    return isinstance(value, Real) and not math.isnan(value)
 
 
 def _is_finite(array: np.ndarray, ndim: int) -> bool:

@@ -345,3 +345,11 @@ def test_where_no_fold_has_a_number_it_is_said():
     found = problem.cross_validate(lam, [1.0], folds=12, refit=False)
     assert np.isnan(found.mean).all() and len(found.table) == 12 and "best" not in repr(found)
     assert problem.cross_validate(lam, [1.0], folds=12, metric="mse").best_value == 1.0
+
+
+@for_each("measure", ["f1", "accuracy", "roc_auc", "subset_accuracy", mtl.metrics.FScore()])
+def test_measures_of_labels_refuse_numbers_on_folds_too(measure):
+    X, _ = tables()
+    problem, lam = model(mtl.Tasks.shared(X, X[:, :3] + 0.1), mtl.ridge, mtl.squared_loss)
+    with pytest.raises(mtl.DataError, match=r"label .* in task 'task0', row .*labels must be -1 or \+1"):
+        problem.cross_validate(lam, [1.0], folds=2, metric=measure)

@@ -71,6 +71,41 @@ def test_ties_are_ties_and_equal_methods_differ_in_nothing():
     np.testing.assert_array_equal(found.ranks, [2.0, 2.0, 2.0])
 
 
+def test_scores_that_differ_by_rounding_alone_are_equal():
+    found = mtl.compare({"a": [0.1 + 0.2] * 6, "b": [0.3] * 6, "c": [0.2, 0.5, 0.4, 0.1, 0.3, 0.35]})
+    pair = found.pair("a", "b")
+    assert (pair.mean, pair.equal, pair.t, pair.wilcoxon) == (0.0, 6, 1.0, 1.0)
+    assert found.ranks[0] == found.ranks[1]
+
+
+def test_the_smallest_numbers_are_tested_as_others_are():
+    a, b = np.array([1.0, 2.0, 0.0, 4.0]), np.array([0.0, 0.0, 5.0, 1.0])
+    small, plain = (mtl.compare({"a": f * a, "b": f * b}).pair("a", "b") for f in (1e-300, 1.0))
+    assert small.t == pytest.approx(plain.t)
+    assert small.high == pytest.approx(1e-300 * plain.high)
+
+
+def test_masks_and_indexes_are_heeded():
+    pd = pytest.importorskip("pandas")
+    masked = np.ma.array([0.8, 0.7, 0.9, 0.6], mask=[1, 0, 0, 0])
+    assert mtl.compare({"a": masked, "b": [1, 2, 3, 4]}, drop_missing=True).left_out == (0,)
+    a, b = pd.Series([1.0, 2, 3], index=[*"xyz"]), pd.Series([1.0, 2, 4], index=[*"zyx"])
+    with pytest.raises(
+        mtl.DataError, match=r"'b': its index differs from that of 'a'; write compare\(pandas.DataFrame"
+    ):
+        mtl.compare({"a": a, "b": b})
+    assert mtl.compare(pd.DataFrame({"a": a, "b": b})).pair("a", "b").worse == 1
+
+
+def test_names_are_shown_and_not_obeyed():
+    assert "a\\x1b[31m" in str(mtl.compare({"a\x1b[31m": [1, 2, 3], "b": [2, 3, 5]}))
+
+
+def test_a_method_is_not_compared_with_itself():
+    with pytest.raises(mtl.DataError, match=r"pair\('C4.5', 'C4.5'\): a method is not compared with itself"):
+        c45().pair("C4.5", "C4.5")
+
+
 def test_lower_is_better_turns_ranks_and_counts():
     found = mtl.compare({"a": [1.0, 2.0, 3.0], "b": [1.5, 2.5, 2.0]}, higher_is_better=False)
     assert found.pair("a", "b").better == 2
@@ -91,7 +126,7 @@ def test_missing_scores_are_refused_or_left_out_and_named():
         mtl.compare(scores)
     found = mtl.compare(scores, drop_missing=True)
     assert found.left_out == (1,) and len(found.scores) == 3
-    assert "left out, as a score is not a number: rows 1" in str(found)
+    assert "left out, as a score is not a finite number: rows 1" in str(found)
 
 
 def test_cross_validations_are_compared_at_their_best():
@@ -100,10 +135,12 @@ def test_cross_validations_are_compared_at_their_best():
     tasks = mtl.Tasks.shared(X, X @ rng.normal(size=(5, 3)) + rng.normal(size=(60, 3)))
     W = mtl.Weights(tasks)
 
-    def chosen(norm, folds=4):
+    def chosen(norm, folds=4, seed=0, tasks=tasks):
         lam = mtl.Parameter(1.0, name="lam")
         problem = mtl.minimize(mtl.squared_loss(W, tasks) + lam * norm(W))
-        return problem.cross_validate(lam, [1.0, 10.0], folds=folds, metric="mse", random_state=0)
+        return problem.cross_validate(
+            lam, [1.0, 10.0], folds=folds, metric="mse", random_state=seed, refit=False
+        )
 
     l21, ridge = chosen(mtl.l21_norm), chosen(mtl.ridge)
     found = mtl.compare({"l21": l21, "ridge": ridge})
@@ -111,10 +148,35 @@ def test_cross_validations_are_compared_at_their_best():
     np.testing.assert_array_equal(found.scores[:, 0], l21.scores[:, l21.points.index(l21.best)])
     with pytest.raises(mtl.DataError, match="'ridge': has other folds"):
         mtl.compare({"l21": l21, "ridge": chosen(mtl.ridge, folds=3)})
+    with pytest.raises(mtl.DataError, match="'ridge': has other folds"):
+        mtl.compare({"l21": l21, "ridge": chosen(mtl.ridge, seed=1)})
+    other = mtl.Tasks.shared(X, rng.normal(size=(60, 3)))
+    with pytest.raises(mtl.DataError, match="'ridge': has other folds, tasks, labels"):
+        mtl.compare({"l21": l21, "ridge": chosen(mtl.ridge, tasks=other)})
     with pytest.raises(mtl.DataError, match="says False"):
         mtl.compare({"l21": l21, "ridge": ridge}, higher_is_better=True)
     with pytest.raises(mtl.DataError, match=r"'ridge': is .*others are cross-validations"):
         mtl.compare({"l21": l21, "ridge": [1.0, 2.0, 3.0]})
+
+
+@pytest.mark.filterwarnings("ignore::mtldsl.data.labels.OneClassWarning")
+def test_means_of_unlike_tasks_are_not_compared():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(40, 3)), np.sign(rng.normal(size=(40, 2)))
+    Y[:, 1] = np.where(np.arange(40) == 5, 1.0, -1.0)  # no positive to learn on in one of the folds
+    tasks, lam = mtl.Tasks.shared(X, Y, task_names=["often", "once"]), mtl.Parameter(1.0, name="lam")
+    W = mtl.Weights(tasks)
+
+    def found(loss, one_class):
+        problem = mtl.minimize(loss(W, tasks) + lam * mtl.ridge(W))
+        return problem.cross_validate(
+            lam, [1.0], folds=4, metric="accuracy", one_class=one_class, refit=False
+        )
+
+    with pytest.raises(mtl.DataError, match=r"'a' has no score of 'once' on fold \d.*one_class='constant'"):
+        mtl.compare({"a": found(mtl.logistic_loss, "skip"), "b": found(mtl.squared_loss, "skip")})
+    both = {"a": found(mtl.logistic_loss, "constant"), "b": found(mtl.squared_loss, "constant")}
+    assert mtl.compare(both).scores.shape == (4, 2)
 
 
 def test_a_data_frame_has_a_method_per_column():
@@ -139,6 +201,9 @@ def test_a_data_frame_has_a_method_per_column():
         ({"a": [1, 2, 3], "b": [2, 3, 4]}, {"level": 95}, "level=95"),
         ({"a": [1, 2, 3], "b": [2, 3, 4]}, {"test_share": 1.0}, "test_share=1.0"),
         ({"a": [1, 2, 3], "b": [2, 3, 4]}, {"higher_is_better": "no"}, "higher_is_better"),
+        ({"a": [1, 2, 3], "b": [2, 3, 4]}, {"drop_missing": "no"}, "drop_missing='no'"),
+        ({"a": [1, 2, 1e200], "b": [2, 3, 4]}, {}, "'a': 1e\\+200 is beyond 1e\\+100"),
+        ({"a": [1, True, 3], "b": [2, 3, 4]}, {}, "'a': must be a list of numbers"),
     ],
 )
 def test_mistakes_are_quoted(methods, options, message):

@@ -184,6 +184,9 @@ def _array(name, make):
 
 FORGED = {
     "a status of one's own": (_set(status="proven"), "status is 'proven'"),
+    "a whole number that no float is": (_set(dual_bound=10**30), "dual_bound is 1000"),
+    "a parameter that is text": (_set(parameters={"lam": "2"}), "parameters is {'lam': '2'}"),
+    "a parameter that is nothing": (_set(parameters={"lam": None}), "parameters is"),
     "a status that is not text": (_set(status=["optimal"]), "status is"),
     "optimal with a gap": (_set(relative_gap=0.5), "its status is 'optimal', with a relative gap of 0.5"),
     "optimal and infeasible": (_set(violation=1.0), "and a violation of 1"),
