@@ -57,4 +57,4 @@ def test_a_solve_leaves_it_out_and_says_so(tmp_path):
             [sys.executable, "-c", SOLVE], env=env, capture_output=True, text=True, timeout=300
         )
         assert done.returncode == 0, done.stderr
-        assert ("compiling sweep_shared ..." in map(str.strip, done.stderr.splitlines())) == cold
+        assert ("compiling descend_gram ..." in map(str.strip, done.stderr.splitlines())) == cold

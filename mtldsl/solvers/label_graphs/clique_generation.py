@@ -77,7 +77,7 @@ class CliqueGeneration(Solver):
 
 
 def _require_whole(name: str, value, least: int, beside: str = "") -> None:
-    """SolverError for what is no whole number, nor None where the text `beside` allows it."""
+    """Raise SolverError for anything but a whole number, or None where the text `beside` allows it."""
     if not (value is None and beside) and (
         not isinstance(value, Integral) or isinstance(value, bool) or value < least
     ):

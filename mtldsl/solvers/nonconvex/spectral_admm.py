@@ -102,7 +102,7 @@ def _coefficient(f: FunctionTerm) -> float:
 
 
 def smoothed_start(form: NormalForm, watch: Watch) -> Blocks | None:
-    """Weights of low rank; None where the penalties have no smoothed form, or the losses are no norms of residuals."""
+    """Weights of low rank; None for penalties without a smoothed form, and losses other than norms of residuals."""
     first = _smoothed(form, 1.0)
     if first is None or why_not_reweighted(first) is not None:
         return None
