@@ -18,7 +18,7 @@ from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError
 from mtldsl.estimators.calibration import metric_of
 from mtldsl.estimators.estimator_inputs import refuse_unpaired
-from mtldsl.estimators.label_tables import hold_targets, signs_of
+from mtldsl.estimators.label_tables import hold_classes, hold_targets, signs_of
 from mtldsl.estimators.positive_class import positives
 from mtldsl.estimators.scorers import classes_of
 from mtldsl.problems.separate_models import separate_models
@@ -293,5 +293,7 @@ def _positive(estimator, solution: Solution) -> dict[str, str]:
 def _columns(estimator, y):
     """(n, m) numbers, or labels -1 and +1, NaN where one is missing."""
     hold_targets(estimator, y)
+    if is_classifier(estimator):
+        hold_classes(estimator, y)
     classes = classes_of(estimator)
     return signs_of(y, classes, "values" if classes is None else "labels")

@@ -135,6 +135,14 @@ def test_rows_of_unknown_tasks_are_left_out_with_a_warning(tmp_path):
         fitted.report(tmp_path / "fit.html", rows, X["salt"][LEARN], groups=known, bootstrap=0)
 
 
+@pytest.mark.parametrize("spelled", [lambda y: 2 * y - 1, lambda y: y.astype(str), lambda y: y + 0.3])
+def test_a_page_of_labels_in_other_classes_is_refused(spelled, tmp_path):
+    rows, sick = X[["age", "iron"]], SICK.eq("yes").astype(int)
+    fitted = MultiTaskClassifier().fit(rows, sick)
+    with pytest.raises(DataError, match="training had|label type: continuous"):
+        fitted.report(tmp_path / "fit.html", rows, spelled(sick))
+
+
 def test_a_column_of_ones_is_no_feature():
     fitted = LabelGraphClassifier().fit(X[["age", "iron"]], SICK)
     assert sorted(importances(fitted).index) == ["age", "iron"] and "2 of 2 features" in summary(fitted)
