@@ -175,6 +175,10 @@ def _measure_chosen_by(*fitted) -> str:
     """The name of our measure that the first of these chose a parameter by; "" where there is none."""
     for one in fitted:
         scoring = getattr(one, "scoring", None)
+        if isinstance(
+            scoring, list | tuple | dict
+        ):  # several measures of a search, which names the one it chose by
+            scoring = scoring.get(one.refit) if isinstance(scoring, dict) else one.refit
         by = named_measure(getattr(scoring, "name", scoring))
         calibrated = getattr(fitted[-1], "_calibrators", None) is not None
         if by is not None and not (

@@ -76,7 +76,8 @@ def test_scores_of_the_page_are_those_of_the_estimator(tmp_path):
     (lambda: MultiTaskClassifierCV(values=[1.0], cv=2, scoring="recall"), SICK, "recall"),
     (lambda: MultiTaskRegressorCV(values=[1.0], cv=2, scoring="neg_mean_squared_error"), X[["salt", "iron"]], "mean squared error"),
     (lambda: GridSearchCV(MultiTaskClassifier(), {"lam": [1.0]}, cv=2, scoring="roc_auc"), SICK.eq("yes").astype(int), "ROC area"),
-], ids=["name", "scorer", "recall", "error", "search"])  # fmt: skip
+    (lambda: GridSearchCV(MultiTaskClassifier(), {"lam": [1.0]}, cv=2, scoring=["f1_macro", "roc_auc"], refit="roc_auc"), SICK.eq("yes").astype(int), "ROC area"),
+], ids=["name", "scorer", "recall", "error", "search", "search by several"])  # fmt: skip
 def test_the_page_begins_with_what_was_chosen_by(make, y, name, tmp_path):
     rows = X[["age", "iron"]]
     fitted = make().fit(rows[LEARN], y[LEARN])
