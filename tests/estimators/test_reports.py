@@ -140,7 +140,7 @@ def test_rows_of_unknown_tasks_are_left_out_with_a_warning(tmp_path):
 def test_a_page_of_labels_in_other_classes_is_refused(spelled, tmp_path):
     rows, sick = X[["age", "iron"]], SICK.eq("yes").astype(int)
     fitted = MultiTaskClassifier().fit(rows, sick)
-    with pytest.raises(DataError, match="training had|label type: continuous"):
+    with pytest.raises(DataError, match=r"training had|label type: continuous"):
         fitted.report(tmp_path / "fit.html", rows, spelled(sick))
 
 
