@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -17,7 +18,7 @@ from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError
 from mtldsl.estimators.calibration import metric_of
 from mtldsl.estimators.estimator_inputs import refuse_unpaired
-from mtldsl.estimators.label_tables import hold_targets, signs_of
+from mtldsl.estimators.label_tables import hold_classes, hold_targets, signs_of
 from mtldsl.estimators.positive_class import positives
 from mtldsl.estimators.scorers import classes_of
 from mtldsl.problems.separate_models import separate_models
@@ -71,6 +72,12 @@ def report(estimator, file, X, y, *, groups=None, **options) -> Path:
     refuse_unpaired(X, y=y, groups=groups)
     last, X, names = _last_step(estimator, X)
     solution = solution_of(last)
+    if getattr(last, "per_task", False):
+        raise DataError(
+            "a value for every task is a solution for every task, and a page is of one",
+            term=f"report of {type(last).__name__}(per_task=True)",
+            write_instead="write per_task=False, or fitted.solutions_[0].report(...) for the first task's",
+        )
     own, trained = _names(solution, names), solution.trained_on
     if trained is not None and len(trained.feature_names) == len(own):
         trained = with_fields(trained, feature_names=own)
@@ -104,7 +111,7 @@ def frame(estimator, long: bool = False) -> DataFrame:
     ['x0', 'x1', 'x0^2', 'x0 x1', 'x1^2', '(intercept)']
     """
     last, _, names = _last_step(estimator, None)
-    solution = solution_of(last)
+    solution = _with_predicting_weights(last)
     return replace(solution, feature_names=_names(solution, names)).frame(long)
 
 
@@ -123,7 +130,7 @@ def importances(estimator) -> Series:
     from pandas import Series
 
     last, _, names = _last_step(estimator, None)
-    solution = solution_of(last)
+    solution = _with_predicting_weights(last)
     sizes, _ = feature_sizes(solution, ReportContext(solution).training)
     found = Series(sizes / (sizes.sum() or 1.0), index=list(_names(solution, names)), name="importance")
     if len(found) > last.n_features_in_:  # a column of ones, where the model has no other intercept
@@ -168,6 +175,10 @@ def _measure_chosen_by(*fitted) -> str:
     """The name of our measure that the first of these chose a parameter by; "" where there is none."""
     for one in fitted:
         scoring = getattr(one, "scoring", None)
+        if isinstance(
+            scoring, list | tuple | dict
+        ):  # several measures of a search, which names the one it chose by
+            scoring = scoring.get(one.refit) if isinstance(scoring, dict) else one.refit
         by = named_measure(getattr(scoring, "name", scoring))
         calibrated = getattr(fitted[-1], "_calibrators", None) is not None
         if by is not None and not (
@@ -232,13 +243,30 @@ def solution_of(estimator) -> Solution:
     return estimator.solution_
 
 
+def _with_predicting_weights(estimator) -> Solution:
+    """The solution; where every task has a value of its own, with the weights of each task's solution."""
+    solution = solution_of(estimator)
+    if not getattr(estimator, "per_task", False):
+        return solution
+    own = estimator._learned
+    shift = None if solution.intercept is None else estimator._shift[own]
+    return replace(solution, coef=estimator._weights[:, own], intercept=shift)
+
+
 def _tasks_of(estimator, solution: Solution, X, y, groups) -> Tasks:
     """New rows as tasks of the names that were learned."""
     names = list(solution.feature_names)
     if hasattr(estimator, "task_of"):
         rows, ids = estimator._rows(X, groups, fitting=False)
         labels = _columns(estimator, y)[0][:, 0]
-        there = ~np.isnan(labels) & np.isin(ids, estimator.tasks_)
+        known = np.isin(ids, estimator.tasks_)
+        there = ~np.isnan(labels) & known
+        if not known.all():
+            warnings.warn(
+                f"report: {np.sum(~known):,} rows are left out, of tasks that training did not have, such as {ids[~known][0]!r}",
+                UserWarning,
+                stacklevel=3,
+            )
         if not there.any():
             raise DataError(
                 "no row here has a label and a task that was learned",
@@ -269,5 +297,7 @@ def _positive(estimator, solution: Solution) -> dict[str, str]:
 def _columns(estimator, y):
     """(n, m) numbers, or labels -1 and +1, NaN where one is missing."""
     hold_targets(estimator, y)
+    if is_classifier(estimator):
+        hold_classes(estimator, y)
     classes = classes_of(estimator)
     return signs_of(y, classes, "values" if classes is None else "labels")

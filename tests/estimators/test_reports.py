@@ -76,7 +76,8 @@ def test_scores_of_the_page_are_those_of_the_estimator(tmp_path):
     (lambda: MultiTaskClassifierCV(values=[1.0], cv=2, scoring="recall"), SICK, "recall"),
     (lambda: MultiTaskRegressorCV(values=[1.0], cv=2, scoring="neg_mean_squared_error"), X[["salt", "iron"]], "mean squared error"),
     (lambda: GridSearchCV(MultiTaskClassifier(), {"lam": [1.0]}, cv=2, scoring="roc_auc"), SICK.eq("yes").astype(int), "ROC area"),
-], ids=["name", "scorer", "recall", "error", "search"])  # fmt: skip
+    (lambda: GridSearchCV(MultiTaskClassifier(), {"lam": [1.0]}, cv=2, scoring=["f1_macro", "roc_auc"], refit="roc_auc"), SICK.eq("yes").astype(int), "ROC area"),
+], ids=["name", "scorer", "recall", "error", "search", "search by several"])  # fmt: skip
 def test_the_page_begins_with_what_was_chosen_by(make, y, name, tmp_path):
     rows = X[["age", "iron"]]
     fitted = make().fit(rows[LEARN], y[LEARN])
@@ -108,6 +109,39 @@ def test_importances_are_in_the_order_of_the_summary(piped):
     assert "chosen by cross-validation: lam = " in said and said.index(shares.index[0]) < said.index(
         shares.index[1]
     )
+
+
+def test_a_value_per_task_shows_the_weights_that_predict(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(40, 4))
+    y = rows @ rng.normal(size=(4, 3)) + np.array([0.1, 1.0, 5.0]) * rng.normal(size=(40, 3))
+    fitted = MultiTaskRegressorCV(penalty="l1_norm", per_task=True, n_values=8, cv=3).fit(rows, y)
+    assert len(set(fitted.best_index_.tolist())) > 1
+    table = fitted.frame()
+    np.testing.assert_array_equal(table.iloc[:-1], fitted.coef_.T)
+    np.testing.assert_array_equal(table.iloc[-1], fitted.intercept_)
+    sizes = np.linalg.norm(fitted.coef_ * rows.std(axis=0), axis=0)
+    np.testing.assert_allclose(fitted.importances().sort_index(), sizes / sizes.sum())
+    with pytest.raises(DataError, match=r"a solution for every task.*write per_task=False"):
+        fitted.report(tmp_path / "fit.html", rows, y)
+
+
+def test_rows_of_unknown_tasks_are_left_out_with_a_warning(tmp_path):
+    rows, known = X[["age", "iron"]][LEARN], np.repeat(["a", "b"], 40)
+    fitted = GroupedMultiTaskRegressor(unseen="mean").fit(rows, X["salt"][LEARN], groups=known)
+    known[:3] = "c"
+    with pytest.warns(
+        UserWarning, match="3 rows are left out, of tasks that training did not have, such as .*'c'"
+    ):
+        fitted.report(tmp_path / "fit.html", rows, X["salt"][LEARN], groups=known, bootstrap=0)
+
+
+@pytest.mark.parametrize("spelled", [lambda y: 2 * y - 1, lambda y: y.astype(str), lambda y: y + 0.3])
+def test_a_page_of_labels_in_other_classes_is_refused(spelled, tmp_path):
+    rows, sick = X[["age", "iron"]], SICK.eq("yes").astype(int)
+    fitted = MultiTaskClassifier().fit(rows, sick)
+    with pytest.raises(DataError, match=r"training had|label type: continuous"):
+        fitted.report(tmp_path / "fit.html", rows, spelled(sick))
 
 
 def test_a_column_of_ones_is_no_feature():
