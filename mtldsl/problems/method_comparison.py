@@ -137,7 +137,8 @@ class MethodComparison(Displayable):
             )
         if self.overlap:
             notes.append(
-                f"variances grow by {self.overlap:.3g} of themselves a row: training rows of folds overlap"
+                f"t-tests: variances grow by {self.overlap:.3g} of themselves a row, as training rows of folds overlap; "
+                "the tests of ranks do not know it, and their p are too small"
             )
         if self.left_out:
             notes.append(
@@ -176,6 +177,7 @@ def compare(
     test_share : number in (0, 1), optional
         Share of the rows that each fold tests. Training sets of folds overlap, and a plain t-test then finds too much: the variance becomes
         $(1/n + s / (1 - s))$ times that of the differences (Nadeau and Bengio). Cross-validations with k folds have s = 1/k.
+        Tests of ranks (Wilcoxon, Friedman) are not corrected.
     drop_missing : bool, default False
         Leave out rows on which a score is NaN; the result lists them.
 

@@ -115,6 +115,8 @@ def test_lower_is_better_turns_ranks_and_counts():
 def test_overlapping_training_sets_widen_the_interval():
     scores = {"a": [0.8, 0.7, 0.9, 0.85], "b": [0.75, 0.71, 0.82, 0.8]}
     plain, corrected = (mtl.compare(scores, test_share=share).pair("a", "b") for share in (None, 0.25))
+    assert "the tests of ranks do not know it" in str(mtl.compare(scores, test_share=0.25))
+    assert plain.wilcoxon == corrected.wilcoxon
     ratio = (corrected.high - corrected.low) / (plain.high - plain.low)
     assert ratio == pytest.approx(np.sqrt((1 / 4 + 1 / 3) / (1 / 4)))
     assert corrected.t > plain.t
