@@ -70,7 +70,7 @@ def test_kernels_do_not_apply_thresholds_twice():
 
 @for_each("kind", ["sigmoid", "isotonic"])
 @for_each("tuned", [True, None])
-def test_the_solution_predicts_the_labels_that_are_predicted_from_log_odds(kind, tuned):
+def test_the_solution_predicts_the_labels_of_log_odds(kind, tuned):
     X, Y = rare(200)
     model = MultiTaskClassifier(lam=1.0, tune_thresholds=tuned, calibration=kind, inner_folds=3)
     fitted = model.fit(X, Y)

@@ -187,7 +187,7 @@ def test_a_vector_of_words_is_scored_as_one_of_numbers(name, kind, m):
     assert np.isclose(*found, rtol=1e-12)
 
 
-def test_a_measure_of_one_label_of_several_classes_is_not_taken_of_a_table():
+def test_a_measure_of_one_label_is_not_taken_of_a_table():
     X, Y = table(14)
     with pytest.raises(ModelError, match=r"values do not sum to one.*write a measure of tables"):
         MultiTaskClassifierCV(values=[1.0], cv=2, scoring="d2_log_loss_score").fit(X, Y)

@@ -227,7 +227,7 @@ def test_tasks_separated_one_by_one_alone_have_a_minimiser(between):
 
 
 @for_each("shares", [(1.0 + 1e-10, -1.0), (1.0 + 1e-14, -1.0), (3.0, -1.0)])
-def test_tasks_that_a_penalty_nearly_leaves_alone_have_a_minimiser(shares):
+def test_tasks_that_a_penalty_nearly_leaves_have_a_minimiser(shares):
     """The penalty sees a little of the direction in common, or thrice an input is rounded to where two inputs look alike."""
     unit = 2.0**-52
     near = np.array([[1.5 + 2 * unit, 1.5 + 3 * unit], [-1.0, 0.0]])

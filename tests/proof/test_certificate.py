@@ -385,7 +385,7 @@ def test_a_sum_of_rounding_moves_only_what_is_free():
     np.testing.assert_allclose(shifted, u, atol=1e-12)
 
 
-def test_a_structured_hinge_has_its_value_from_several_threads_at_once():
+def test_a_structured_hinge_has_its_value_from_many_threads():
     """What is kept of the last look belongs to one thread at a time: a claim of the others would lack samples."""
     rng = np.random.default_rng(0)
     signs = [rng.choice([-1.0, 1.0], size=200) for _ in range(3)]

@@ -146,7 +146,7 @@ def _exact_solution(x, Y, L, c):
 
 
 @for_each("seed", range(12))
-def test_groups_of_tasks_that_hardly_know_each_other_prove_nothing_false(seed):
+def test_weakly_connected_groups_of_tasks_prove_nothing_false(seed):
     """The eigenvalue between them has few digits: a bound by it lay 1e-7 above the optimum, and many solves ended in a ProofError."""
     rng = np.random.default_rng(seed)
     x, Y, weak = rng.normal(size=4), rng.normal(size=(4, 3)), 10.0 ** rng.uniform(-10, -7)
