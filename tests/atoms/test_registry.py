@@ -1,18 +1,22 @@
 """The laws every atom obeys (mtldsl/testing/laws), over every example of every registered atom."""
 
+import numpy as np
 import pytest
 
 from mtldsl.atoms.atom import REGISTRY
+from mtldsl.atoms.balls import NormBall
 from mtldsl.atoms.learned_structures.structure import Structure
 from mtldsl.atoms.loss import Loss
 from mtldsl.atoms.matrix_function import MatrixFunction
 from mtldsl.atoms.metrics import Metric
+from mtldsl.atoms.prox import shrinkage
+from mtldsl.atoms.regularizers import GroupNorm, TotalVariation
 from mtldsl.extending.checks import atom_cases
 from mtldsl.extending.laws import loss_laws, matrix_function_laws, trait_laws
 from mtldsl.reference.registry import FORMULAS, SPECTRA, STRUCTURES
 from tests.law_groups import groups, run_all
 from tests.loops import for_each
-from tests.registry_cases import MATRIX_FUNCTIONS, SPECTRAL, convex
+from tests.registry_cases import MATRIX_FUNCTIONS, REGULARIZERS, SPECTRAL, WEIGHTS_SHAPE, convex
 from tests.registry_cases import STRUCTURES as LEARNED
 
 #: those of metrics are those of structured_hinge, whose examples they are
@@ -88,3 +92,54 @@ def test_every_atom_says_what_it_is(name):
         assert "L + S" in shown and "{}" not in shown and shown.count("{") == shown.count("}")
         numbers = [value for value in example.arguments().values() if isinstance(value, float)]
         assert not issubclass(atom, Loss) or all(f"{value:g}" in shown for value in numbers)
+
+
+#: whose dual norm and ball are closed forms, finite everywhere
+NORMS = [
+    case
+    for case in REGULARIZERS
+    for norm in case.values
+    if norm.norm and norm.exact_prox and norm.absorbs and norm.accuracy == 0.0
+]
+every_norm = for_each("norm", NORMS)
+
+
+def matrix(seed, exponent=0.0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=WEIGHTS_SHAPE) * 10.0 ** (exponent * rng.normal(size=(WEIGHTS_SHAPE[0], 1)))
+
+
+@every_norm
+@for_each("exponent", [0.0, 2.0])
+def test_the_dual_norm(norm, exponent):
+    for seed in range(5):
+        Z = matrix(seed, exponent)
+        assert shrinkage.dual_norm(norm, Z) == pytest.approx(norm.dual_gauge(Z), rel=1e-13)
+    assert shrinkage.dual_norm(norm, np.zeros(WEIGHTS_SHAPE)) == 0.0
+
+
+@pytest.mark.slow
+@every_norm
+@for_each("exponent", [0.0, 2.0])
+@for_each("share", [1e-6, 0.01, 0.3, 0.99, 1 - 1e-9])
+def test_the_nearest_point_of_a_ball(norm, exponent, share):
+    """In the ball, and no point of it lies further along W - P: <W - P, P> is the support function's value."""
+    W = matrix(3, exponent)
+    radius = share * norm.value(W)
+    P = shrinkage.nearest_in_ball(norm, W, radius, norm.dual_gauge(W))
+    assert norm.value(P) == pytest.approx(radius, rel=1e-12)
+    size = np.linalg.norm(W)
+    furthest = NormBall(norm, radius).support(W - P)
+    assert abs(np.vdot(W - P, P) - furthest) <= 1e-12 * size**2
+    assert np.linalg.norm(P - NormBall(norm, radius).project(W)) <= 1e-11 * size
+
+
+def test_the_ball_of_a_seminorm_keeps_what_it_does_not_see():
+    W = matrix(5)
+    flat = NormBall(TotalVariation(), 0.0).project(W)
+    np.testing.assert_allclose(
+        flat, np.repeat(W.mean(axis=1, keepdims=True), WEIGHTS_SHAPE[1], axis=1), rtol=1e-12
+    )
+    free = GroupNorm([[0, 1]])
+    P = NormBall(free, 0.1).project(W)
+    assert np.array_equal(P[2:], W[2:]) and free.value(P) == pytest.approx(0.1, rel=1e-13)

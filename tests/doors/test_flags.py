@@ -1,4 +1,6 @@
-"""Flags at every public door: True or False, and a typed error for what Python would take for one of them."""
+"""Flags, and names that differ by blanks or capitals alone, at every public door."""
+
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -7,6 +9,8 @@ import scipy.io
 
 import mtldsl as mtl
 from mtldsl import datasets, nn, testing
+from mtldsl.data.input_checks import SpellingWarning
+from mtldsl.estimators import MultiTaskClassifier, MultiTaskClassifierCV
 from tests.loops import for_each
 
 X = np.random.default_rng(0).normal(size=(30, 3))
@@ -78,3 +82,49 @@ def test_a_flag_of_files_elsewhere_is_true_or_false(name, folder):
 def test_columns_to_turn_into_indicators_are_names_or_true(folder):
     with pytest.raises(mtl.DataError, match=r"one_hot=1\): write names of columns, or one_hot=True"):
         datasets.read_csv(folder / "t.csv", "e", one_hot=1)
+
+
+ROWS = np.random.default_rng(0).normal(size=(40, 2))
+
+
+def names(one: str, other: str) -> np.ndarray:
+    return np.where(ROWS[:, 0] > 0, "no", np.where(ROWS[:, 1] > 0, one, other))
+
+
+def as_table(y, path):
+    pd.DataFrame(ROWS, columns=["a", "b"]).assign(y=y).to_csv(path, index=False)
+    return path
+
+
+SPELLINGS = {
+    "vector": lambda y, path: MultiTaskClassifier().fit(ROWS, y),
+    "folds": lambda y, path: MultiTaskClassifierCV(cv=2, values=[1.0]).fit(ROWS, y),
+    "table": lambda y, path: MultiTaskClassifier().fit(ROWS, pd.DataFrame({"y": np.where(y == "no", y[y != "no"][0], y)})),
+    "classes": lambda y, path: mtl.Tasks.from_classes(ROWS, y),
+    "tasks": lambda y, path: mtl.Tasks.grouped(ROWS, ROWS[:, 0], y),
+    "file": lambda y, path: mtl.datasets.read_csv(as_table(y, path), labels="y", one_vs_rest=True),
+}  # fmt: skip
+
+
+@for_each("door", [name for name in SPELLINGS if name != "file"])
+def test_blanks_make_two_names_and_a_warning(door, tmp_path):
+    with pytest.warns(SpellingWarning, match="'yes' and 'yes ' are two names, and differ by blanks"):
+        SPELLINGS[door](names("yes", "yes "), tmp_path / "t.csv")
+
+
+@for_each("door", SPELLINGS)
+def test_capitals_make_two_names_and_a_warning(door, tmp_path):
+    with pytest.warns(SpellingWarning, match="'Yes' and 'yes' are two names, and differ by capitals"):
+        SPELLINGS[door](names("Yes", "yes"), tmp_path / "t.csv")
+
+
+@for_each("door", SPELLINGS)
+def test_names_that_differ_by_a_letter_are_left_alone(door, tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SpellingWarning)
+        SPELLINGS[door](names("yes", "yess"), tmp_path / "t.csv")
+
+
+def test_blanks_around_the_cells_of_a_file_are_no_part_of_them(tmp_path):
+    path = as_table(names("yes", "yes "), tmp_path / "t.csv")
+    assert mtl.datasets.read_csv(path, labels="y", binary=True).task_names == ("y",)

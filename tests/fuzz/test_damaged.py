@@ -1,11 +1,12 @@
-"""The first 200 damaged files of data and solutions (`--fuzz-bytes N`: N of them) are read, or refused by an error of mtldsl."""
+"""Damaged files of data (`--fuzz-bytes N`) and problem files of strangers (`--fuzz-files N`) end as the pages say."""
 
 import shutil
+import warnings
 from collections import Counter
 
 import pytest
 
-from tests.fuzz.damaged import judge
+from tests.fuzz import damaged, files
 from tests.fuzz.sound_files import READERS, write_sound_files
 from tests.loops import for_each
 
@@ -21,7 +22,7 @@ def sound(tmp_path_factory):
 def test_damaged_files_raise_errors_of_mtldsl(sound, request):
     ends, found = Counter(), []
     for seed in range(request.config.getoption("--fuzz-bytes")):
-        wrong, end = judge(seed, sound)
+        wrong, end = damaged.judge(seed, sound)
         ends[end.split(": ")[1]] += 1
         found += [f"tests.fuzz.damaged.judge({seed}, ...): {wrong}"] if wrong else []
     assert not found, "\n".join(found)
@@ -32,3 +33,17 @@ def test_damaged_files_raise_errors_of_mtldsl(sound, request):
 @for_each("kind", sorted(READERS))
 def test_the_files_are_sound_before_they_are_damaged(kind, sound, tmp_path):
     READERS[kind](shutil.copytree(sound / kind, tmp_path / "copy"))
+
+
+@pytest.mark.slow
+def test_files_of_strangers_end_with_a_known_exit_code(request):
+    codes, found = [], []
+    with files.data_folder() as folder, warnings.catch_warnings():
+        # of numbers such as 1e308, typed as parameters; here it is about files, and models have a judge of their own
+        warnings.simplefilter("ignore", RuntimeWarning)
+        for seed in range(request.config.getoption("--fuzz-files")):
+            wrong, code = files.judge(seed, folder)
+            codes.append(code)
+            found += [f"tests.fuzz.files.judge({seed}, ...): {wrong}"] if wrong else []
+    assert not found, "\n".join(found)
+    assert codes.count("0") >= len(codes) / 20 and codes.count("2") >= len(codes) / 2  # some are models still

@@ -1,4 +1,4 @@
-"""Clique generation on models of many shapes against the reference, and from other starts."""
+"""Clique generation on models of many shapes against the reference, from other starts, and where something runs out."""
 
 import numpy as np
 import pytest
@@ -93,3 +93,55 @@ def test_a_solution_of_other_labels_is_a_start_all_the_same():
     warm = problem.solve("clique_generation", tol=1e-5, warm_start=other)
     assert warm.status == "optimal"
     assert warm.objective == pytest.approx(cold.objective, rel=2e-5)
+
+
+rng = np.random.default_rng(3)
+X = rng.normal(size=(30, 4))
+Y = np.where(X @ rng.normal(size=(4, 4)) + 0.5 * rng.normal(size=(30, 4)) > 0, 1.0, -1.0)
+NAMES = ["a", "b", "c", "d"]
+TASKS = mtl.Tasks.shared(X, Y, task_names=NAMES)
+
+
+def small_model(tasks=TASKS, edges="all", r=1, lam=0.05):
+    U, V = mtl.NodeWeights(tasks), mtl.EdgeWeights(tasks, edges)
+    on_edges = mtl.half_squared_k_support_norm(V, r)
+    return mtl.minimize(mtl.clique_hinge(U, V, tasks) + lam * mtl.ridge(U) + lam * on_edges)
+
+
+def test_admm_starts_from_the_labellings_of_clique_generation():
+    problem = small_model()
+    first = problem.solve(tol=1e-6)
+    again = problem.solve("admm", tol=1e-5, warm_start=first)
+    assert first.solver == "clique_generation" and again.is_optimal
+    # both are within their gaps of the same optimum
+    assert abs(again.objective - first.objective) <= 2e-5 * first.objective
+
+
+@pytest.mark.slow
+def test_a_start_with_other_cliques_keeps_those_that_both_have():
+    first = small_model(edges=[(0, 1), (0, 2), (0, 3)]).solve(tol=1e-6)
+    for edges in ([(0, 1, 2), (2, 3)], [(2, 3), (0, 2), (1, 3)]):  # V is as wide as that of the start
+        problem = small_model(edges=edges)
+        warm, cold = problem.solve(tol=1e-6, warm_start=first), problem.solve(tol=1e-6)
+        assert warm.is_optimal and abs(warm.objective - cold.objective) <= 2e-6 * cold.objective
+
+
+def test_refit_takes_edges_by_the_names_of_their_labels():
+    solution = small_model().solve("clique_generation", tol=1e-3, max_edges=2)
+    turned = mtl.Tasks.shared(X, Y[:, ::-1], task_names=NAMES[::-1])
+    refit = small_model(turned).refit(solution)
+    (edges,) = [w for w in refit.weights if isinstance(w, mtl.EdgeWeights)]
+    found = {frozenset(turned.task_names[k] for k in pair) for pair in edges.cliques.members}
+    assert found == {frozenset(edge) for edge in solution.graph.edges} and len(found) == 2
+
+
+def test_other_tasks_with_fewer_labels_are_refused():
+    with pytest.raises(mtl.ModelError, match=r"U was made for \(4, 4\), but the new tasks need \(4, 3\)"):
+        small_model().with_tasks(mtl.Tasks.shared(X, Y[:, :3], task_names=NAMES[:3]))
+
+
+@pytest.mark.slow
+def test_a_selection_out_of_iterations_does_not_say_selected():
+    problem = small_model(lam=1e-3)
+    assert problem.solve("clique_generation", tol=1e-9, max_edges=2, max_iter=12).status == "iteration_limit"
+    assert problem.solve("clique_generation", tol=1e-3, max_edges=2).status == "selected"

@@ -5,6 +5,8 @@ import pytest
 from scipy import sparse
 
 import mtldsl as mtl
+from mtldsl.data.products import gram, require_gram_memory
+from mtldsl.errors import SolverError
 from tests.loops import for_each
 from tests.models import with_weights
 
@@ -107,3 +109,56 @@ def test_a_ridge_with_a_weight_an_entry(loss, solver):
     for lam in (1e-6, 1e-2, 1.0):
         solution = mtl.minimize(getattr(mtl, loss)(W, tasks) + lam * ridge).solve(solver)
         assert solution.status == "optimal" and solution.relative_gap <= 1e-6
+
+
+def series(n, d, m, seed=0, near=0.98):
+    """Rows like those of a time series: a feature is its neighbour and little else."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    for j in range(1, d):
+        X[:, j] = near * X[:, j - 1] + np.sqrt(1.0 - near**2) * X[:, j]
+    Y = X[:, ::7] @ rng.normal(size=(len(range(0, d, 7)), m)) + rng.normal(size=(n, m))
+    return X, Y
+
+
+# systems of the features' size, and of the rows'
+@pytest.mark.slow
+@for_each("d, norm, lam", [(400, "half_squared_group_norm", 1e-3), (500, "l21_norm", 0.1)])
+def test_weak_penalties_beside_steep_squares_are_proven(d, norm, lam):
+    """Gaps stood still at 1e-3 to 1e-5: the loss's gradient multiplied what rounding had left in the weights."""
+    X, Y = series(80, d, 6, near=0.999)
+    tasks, W = with_weights(mtl.Tasks.shared(100.0 * X, Y))
+    problem = mtl.minimize(mtl.squared_loss(W, tasks) + lam * getattr(mtl, norm)(W))
+    solution = problem.solve(solver="admm", tol=1e-6)  # below the gaps that stood still
+    assert solution.status == "optimal"
+
+
+RNG = np.random.default_rng(5)
+X = RNG.normal(size=(9, 3))
+
+WEIGHTS = {
+    "none": None,
+    "many": RNG.uniform(0.5, 2.0, 9),
+    "few": np.where(np.arange(9) % 4 == 0, 2.0, 0.0),
+    "zero": np.zeros(9),
+}
+
+
+@for_each("form", [np.asarray, sparse.csr_array, lambda A: A.astype(np.float32)])
+@for_each("weights", WEIGHTS)
+def test_gram(form, weights):
+    given, w = form(X), WEIGHTS[weights]
+    dense = given.toarray() if sparse.issparse(given) else given.astype(float)
+    expected = dense.T @ np.diag(np.ones(9) if w is None else w) @ dense
+    found = gram(given, w)
+    assert isinstance(found, np.ndarray) and found.dtype == float
+    assert np.allclose(found, expected, rtol=1e-13, atol=1e-13)
+    of_rows = RNG.uniform(0.5, 2.0, 3)
+    assert np.allclose(gram(given.T, of_rows), dense @ np.diag(of_rows) @ dense.T, rtol=1e-13, atol=1e-13)
+
+
+def test_too_large_says_what_and_what_to_write():
+    require_gram_memory(10, 1, "")
+    said = r"the Gram matrices of 7 tasks with 10,000,000 features .* take fewer"
+    with pytest.raises(SolverError, match=said):
+        require_gram_memory(10**7, 7, "take fewer")

@@ -1,13 +1,20 @@
 """Models of few samples are solved in their span, and what comes back is of the model as stated, with its proof."""
 
+import json
+import os
+import subprocess
+import sys
 from itertools import cycle, product
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import mtldsl as mtl
+from mtldsl.solvers.routes import LAST, SOLVERS
 from tests.loops import for_each
 from tests.models import with_weights
+from tests.solvers.same_bits import digest, digests, pairs
 
 LOSSES = {
     "hinge": mtl.hinge_loss,
@@ -57,3 +64,23 @@ def test_a_path_has_one_span_and_the_same_bits_again():
     again = [s.W for s in problem.path(lam, values=[1.0, 0.3, 0.1])]
     for a, b in zip(once, again, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.slow
+def test_every_solver_stands_before_the_law():
+    assert {name for name, _ in pairs()} == {*SOLVERS, "auto"} - {LAST}
+
+
+@pytest.mark.process
+def test_the_same_bits_twice_and_in_another_process():
+    """Another process has other addresses, another order of sets, and its own clock."""
+    here = digests()
+    again = {pair: digest(*pair.split(" on ", 1)) for pair in here if pair.startswith("auto")}
+    assert again.items() <= here.items()
+    environment = os.environ | {"PYTHONHASHSEED": "7", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "tests.solvers.same_bits"]
+    ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+    assert json.loads(ran.stdout) == here

@@ -243,3 +243,14 @@ def test_a_file_that_was_taken_for_left_over_is_begun_again(tmp_path, monkeypatc
     monkeypatch.setattr(os, "dup", dup)
     write(tmp_path / "a")
     assert seen and names(tmp_path) == ["a"] and (tmp_path / "a").read_bytes() == b"new"
+
+
+@pytest.mark.process
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_a_killed_process_leaves_the_old_file_or_the_new_one(tmp_path, request):
+    n = request.config.getoption("--kills")
+    command = [sys.executable, "-m", "tests.faults.kills", str(tmp_path), str(n), "0"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60 + 10 * n)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert ran.stdout.count("killed at work") == 4
+    print(ran.stdout)

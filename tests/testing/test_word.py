@@ -2,6 +2,7 @@
 
 import sys
 import types
+from itertools import combinations
 
 import pytest
 
@@ -19,6 +20,7 @@ from mtldsl.solvers.routes import SOLVERS
 from mtldsl.testing import check_word
 from tests.loops import for_each
 from tests.models import shared, with_weights
+from tests.pairs import pairwise_cases
 from tests.test_docs import ROOT, blocks
 
 PAGE = ROOT / "docs" / "extending" / "a_loss.md"
@@ -166,3 +168,17 @@ def test_laws(name, dear):
 def test_every_law_is_checked_on_some_solver():
     run = {id(case.law) for cases in CASES.values() for case in cases}
     assert len(LAWS) >= 6 and {law.name for law in LAWS if id(law) not in run} == set()
+
+
+def test_every_two_values_meet():
+    lists = ["abcd", [1, 2, 3], [True, False], "xyz"]
+    cases = pairwise_cases(*lists)
+    for i, k in combinations(range(len(lists)), 2):
+        met = {(case[i], case[k]) for case in cases}
+        assert met == {(a, b) for a in lists[i] for b in lists[k]}
+    assert len(cases) < 20  # of 72
+
+
+def test_two_lists_are_their_product():
+    assert sorted(pairwise_cases("ab", [1, 2])) == [("a", 1), ("a", 2), ("b", 1), ("b", 2)]
+    assert pairwise_cases("abc") == [("a",), ("b",), ("c",)]
