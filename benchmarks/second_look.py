@@ -65,7 +65,7 @@ def main() -> None:
         "# Price of the second evaluation",
         "",
         stamp(),
-        "CPU milliseconds, one BLAS thread, medians. Promised: at most 5 % of the solve or .2 ms.",
+        "CPU milliseconds, one BLAS thread, medians.",
         "",
         "| data | rows x features x tasks | model | rest of the solve | second evaluation | share |",
         "| --- | --- | --- | ---: | ---: | ---: |",
