@@ -48,7 +48,7 @@ def page() -> str:
         "one. Formulas of a loss are those of one task with predictions $z_i = X_i w_i\\,(+\\,b_i)$. **Solvers** are those that take the smallest model with "
         "the word, in the order in which they are tried; `problem.explain()` says it of yours.",
     ]
-    for kind in KINDS.values():
+    for kind in KINDS:
         there = [entry for entry in entries if entry.kind == kind]
         parts += [f"## {HEADINGS[kind]}", _plain(ABOUT[kind]), _overview(there), *map(_section, there)]
     for heading, about, helpers in groups_of_helpers():
