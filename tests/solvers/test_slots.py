@@ -87,6 +87,7 @@ def test_gradient_steps_on_jumping_slopes_hand_over():
     assert problem.solve().status == "optimal"
 
 
+@pytest.mark.slow
 def test_two_solvers_that_go_nowhere_end(problem, monkeypatch):
     """Their fourth slots end after 3,000 iterations without progress, not at their `max_iter`."""
     monkeypatch.setattr(Shows, "max_iter", 1_000_000)
