@@ -107,17 +107,18 @@ def by_significance(held: int, reversed_: int, of: int, every: bool = False) -> 
 def judged(claims: Iterable[Claim]) -> list[Claim]:
     """Judge the claims that have pairs, by paired tests with Holm's correction over all pairs of a table; others stay as they are."""
     claims = [replace(claim, pairs=tuple(_distinct(claim.pairs))) for claim in claims]
-    found = []
+    tables: dict[tuple, list[Pair]] = {}
+    for claim in claims:
+        tables.setdefault((claim.where, claim.ours), []).extend(claim.pairs)
+    tests, adjusted, found = {}, {}, []
+    for pairs in tables.values():
+        tests |= {id(pair): _test(pair) for pair in pairs}
+        adjusted |= zip(map(id, pairs), holm([tests[id(pair)].t for pair in pairs]), strict=True)
     for claim in claims:
         if not claim.pairs:
             found.append(claim)
             continue
-        table = [
-            pair for one in claims if (one.where, one.ours) == (claim.where, claim.ours) for pair in one.pairs
-        ]
-        tests = [_test(pair) for pair in table]
-        adjusted = dict(zip(map(id, table), holm([test.t for test in tests]), strict=True))
-        own = [_test(pair) for pair in claim.pairs]
+        own = [tests[id(pair)] for pair in claim.pairs]
         p = [float(adjusted[id(pair)]) for pair in claim.pairs]
         held = sum(test.mean > 0 and value < LEVEL for test, value in zip(own, p, strict=True))
         against = sum(test.mean < 0 and value < LEVEL for test, value in zip(own, p, strict=True))

@@ -23,9 +23,18 @@ from mtldsl.utils.validation import as_flag, as_float, generator, quoted
 
 _KINDS = tuple(LABEL_KINDS)
 
-#: What is summed over parts, and what a task without labels has of everything.
-_SUMS = ("counts", "total", "deviations", "weights", "weighted_total", "weighted_squares", "not_01", "parts")
-_NOTHING = dict.fromkeys(_SUMS, 0.0) | {"minimum": np.inf, "maximum": -np.inf, "unfit": np.nan}
+#: Statistics that are summed over parts, and those of a task without labels.
+_LABEL_SUMS = (
+    "counts",
+    "total",
+    "deviations",
+    "weights",
+    "weighted_total",
+    "weighted_squares",
+    "not_01",
+    "parts",
+)
+_NOTHING = dict.fromkeys(_LABEL_SUMS, 0.0) | {"minimum": np.inf, "maximum": -np.inf, "unfit": np.nan}
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +73,7 @@ class LabelFacts:
         n, k = left.counts.astype(float), right.counts.astype(float)
         with np.errstate(divide="ignore", invalid="ignore"):
             between = n * k / (n + k) * (right.total / k - left.total / n) ** 2
-        sums = {name: getattr(left, name) + getattr(right, name) for name in _SUMS}
+        sums = {name: getattr(left, name) + getattr(right, name) for name in _LABEL_SUMS}
         sums["deviations"] += np.where((n > 0) & (k > 0), between, 0.0)
         return LabelFacts(
             keys, left.rows + right.rows, **sums, minimum=np.minimum(left.minimum, right.minimum),

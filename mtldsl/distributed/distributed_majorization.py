@@ -83,8 +83,8 @@ class DistributedMajorizationSettings:
 
 SETTINGS = DistributedMajorizationSettings()
 
-#: What a checkpoint keeps of a run, by name.
-_NUMBERS = ("theta", "missing", "t", "best")
+#: Names of the numbers that a checkpoint keeps of a run.
+_SAVED_NUMBERS = ("theta", "missing", "t", "best")
 
 
 class Majorization(DistributedSolver):
@@ -135,7 +135,7 @@ class _DistributedMajorizationRun(DistributedRun):
 
     def _go_on(self, numbers: dict, blocks: Blocks) -> None:
         self.y = {name: blocks[name] for name in self.form.shapes}
-        self.theta, self.missing, self.t, self.best = (numbers[name] for name in _NUMBERS)
+        self.theta, self.missing, self.t, self.best = (numbers[name] for name in _SAVED_NUMBERS)
         if "adjoint 0" in blocks:
             old = [
                 DistributedDual.of({name: blocks[f"{name} {k}"][None] for name in ("adjoint", "sums")})
@@ -144,7 +144,7 @@ class _DistributedMajorizationRun(DistributedRun):
             self.before = {name: blocks[f"{name} before"] for name in self.form.shapes}, old
 
     def _keep(self, now: bool) -> None:
-        numbers, others = {name: getattr(self, name) for name in _NUMBERS}, dict(self.y)
+        numbers, others = {name: getattr(self, name) for name in _SAVED_NUMBERS}, dict(self.y)
         if self.before is not None:
             others |= {f"{name} before": block for name, block in self.before[0].items()}
             for k, (loss, u) in enumerate(zip(self.form.losses, self.before[1], strict=True)):

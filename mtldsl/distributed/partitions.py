@@ -225,7 +225,7 @@ def _placed(array: np.ndarray, places: np.ndarray) -> np.ndarray:
 
 
 # --------------------------------------------------------------------------------------------------------------
-# What a run keeps beside the rows of a part, as a file: an array, read without unpickling anything.
+# State that a run keeps beside the rows of a part, as a file: an array, read without unpickling anything.
 
 _WHAT = "a state of the rows"
 

@@ -37,7 +37,7 @@ from mtldsl.utils.progress import progress_bar
 from mtldsl.utils.validation import as_list, as_whole, quoted
 
 # --------------------------------------------------------------------------------------------------------------
-# Where a path goes on to: the start of the next solve, on the line through the last two solutions.
+# The start of the next solve of a path, on the line through the last two solutions.
 
 
 @dataclass(frozen=True)
