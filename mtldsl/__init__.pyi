@@ -102,6 +102,7 @@ __all__ = [
     "similarities",
     "softmax_loss",
     "sorted_l1_norm",
+    "spectral_norm",
     "spectral_penalty",
     "square_root_loss",
     "squared_cluster_norm",
@@ -229,6 +230,9 @@ def half_squared_k_support_norm(W: Affine, r: int, columns: Iterable[Iterable[in
 
 def trace_norm(W: Affine) -> Objective:
     r"""The trace norm (nuclear norm): sum of the singular values of W."""
+
+def spectral_norm(W: Affine) -> Objective:
+    r"""The spectral norm (operator norm): the largest singular value of W."""
 
 def max_norm(W: Affine) -> Objective:
     r"""The max norm (gamma_2 norm): min over W = A B^T, factors of any rank, of (largest row norm of A) times (largest row norm of B)."""

@@ -334,6 +334,12 @@ def trace_norm(W, atom):
     return cp.normNuc(W)
 
 
+@formula("spectral_norm", semidefinite=True)
+def spectral_norm(W, atom):
+    """the largest singular value"""
+    return cp.sigma_max(W)
+
+
 @formula("squared_trace_norm", semidefinite=True)
 def squared_trace_norm(W, atom):
     """(sum of the singular values)^2"""

@@ -29,7 +29,7 @@ class NormBall(Set):
     Notes
     -----
     Projection: the prox of t N at W, with the t >= 0 that makes the norm of the result equal to the radius: in closed form for l1, l2,1,
-    l1,2, group, trace and Frobenius norms, by secants for others. Support function: radius times the dual norm. Violation:
+    l1,2, group, trace, spectral and Frobenius norms, by secants for others. Support function: radius times the dual norm. Violation:
     (N(W) - radius)_+.
     Source: Duchi, Shalev-Shwartz, Singer and Chandra, "Efficient projections onto the l1-ball for learning in high dimensions", ICML 2008;
     van den Berg, Schmidt, Friedlander and Murphy, "Group sparsity via linear-time projection", Technical Report TR-2008-09, University of
@@ -72,6 +72,7 @@ class NormBall(Set):
             cls(norm("l21_norm"), 2.5),
             cls(norm("trace_norm"), 1.0),
             cls(norm("trace_norm"), 2.5),
+            cls(norm("spectral_norm"), 1.2),
             cls(norm("frobenius_norm"), 1.0),
             cls(norm("l12_norm"), 1.5),
             cls(norm("l12_norm", weights=np.array([1.0, 0.0, 0.5, 2.0])), 1.0),

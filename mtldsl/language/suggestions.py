@@ -27,6 +27,7 @@ SYNONYMS = {
     "frobenius_norm": "fro, frobenius, l2_norm, euclidean_norm",
     "l1_norm(W) + ridge(W)": "elastic_net, enet",
     "l1_norm(W) + l21_norm(W)": "sparse_group_lasso, dirty",
+    "spectral_norm": "operator, largest_singular_value, schatten_inf, sigma_max",
     "max_norm": "gamma_2",
     "total_variation": "tv, fused_lasso, fused",
     "graph_laplacian": "graph_regularizer, manifold, graph_penalty",
@@ -92,7 +93,6 @@ _ADVICE = {
     "epsilon_insensitive": "huber_loss or absolute_loss; docs/adding_a_word.md adds an epsilon-insensitive loss",
     "capped_l1": "capped_trace_norm(W, tau), which caps singular values: there is no penalty that caps entries",
     "exclusive_lasso": "l1_norm(W): there is no exclusive lasso; docs/extending/README.md makes a word of your own",
-    "operator_norm": "trace_norm(W) or max_norm(W): the largest singular value alone is not in the language",
     "max_loss": "worst_task(loss), the largest loss of a task",
     "minimax": "worst_task(loss), the largest loss of a task",
 }
@@ -116,9 +116,7 @@ def advice(typed: str) -> str | None:
     ('worst_task(loss), the largest loss of a task', 'absolute_loss of the ranks 1, 2, 3, ...: there is no ordinal loss', None)
     """
     asked = _plain(typed)
-    names = {_plain(name): text for name, text in _ADVICE.items()} | {
-        "spectralnorm": _ADVICE["operator_norm"]
-    }
+    names = {_plain(name): text for name, text in _ADVICE.items()}
     return names.get(asked) or names.get(_without_ending(asked))
 
 

@@ -22,7 +22,7 @@ from mtldsl.atoms.losses.regression import GammaLoss
 from mtldsl.atoms.regularizers.group_norms import TreeNorm
 from mtldsl.atoms.regularizers.l1_and_l21_norms import SortedL1Norm
 from mtldsl.atoms.regularizers.latent_groups import LatentGroupNorm
-from mtldsl.atoms.regularizers.spectral_norms import MaxNorm, SquaredClusterNorm
+from mtldsl.atoms.regularizers.spectral_norms import MaxNorm, SpectralNorm, SquaredClusterNorm
 from mtldsl.errors import ModelError
 from mtldsl.language import label_graph, learned_unknowns, similarity_helpers, task_similarity
 from mtldsl.language.factories import (
@@ -157,6 +157,7 @@ column_group_norm = regularizer(regularizers.ColumnGroupNorm)
 half_squared_group_norm = regularizer(regularizers.HalfSquaredGroupNorm)
 half_squared_k_support_norm = regularizer(regularizers.HalfSquaredKSupportNorm)
 trace_norm = regularizer(regularizers.TraceNorm)
+spectral_norm = regularizer(SpectralNorm)
 max_norm = regularizer(MaxNorm)
 squared_trace_norm = regularizer(regularizers.SquaredTraceNorm)
 squared_cluster_norm = regularizer(SquaredClusterNorm)

@@ -50,7 +50,6 @@ def test_what_is_meant(typed, word):
         ("ranking", "structured_hinge(W, tasks, metric=ROCArea())"),
         ("capped_l1", "there is no penalty that caps entries"),
         ("exclusive_lasso", "there is no exclusive lasso"),
-        ("operator_norm", "the largest singular value alone is not in the language"),
         ("max_loss", "worst_task(loss)"),
     ],
 )

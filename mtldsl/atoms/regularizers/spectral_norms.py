@@ -1,7 +1,8 @@
-"""Functions of singular values: trace norm, squared trace norm, max norm, squared cluster norm and rank."""
+"""Functions of singular values: trace, spectral, max and squared cluster norm, squared trace norm, rank."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -401,6 +402,55 @@ class TraceNorm(Norm):
 
     def nearest_in_ball(self, W, radius):
         return shrink_singular_values(W, lambda singular: water_level(singular[:, None], radius)[0])
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class SpectralNorm(Norm):
+    r"""The spectral norm (operator norm): the largest singular value of W.
+
+    Mostly as a constraint, `spectral_norm(W) <= r`: no direction of W (p features, q tasks) is stretched by
+    more than r. As a penalty it makes the largest singular values equal, and none of them zero.
+
+    Notes
+    -----
+    prox: singular values s -> min(s, t), t >= 0 such that step is cut off in all; 0 where they sum to no more.
+    Projection onto the ball: s -> min(s, r). Dual norm: the trace norm.
+    Source: Horn and Johnson, "Matrix analysis", Cambridge 1985, section 5.6; the prox by Moreau's identity, Parikh
+    and Boyd, "Proximal algorithms", Foundations and Trends in Optimization 1 (2014), section 6.7.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> W = np.diag([3.0, 1.0])
+    >>> SpectralNorm().value(W)
+    3.0
+    >>> SpectralNorm().prox(W, 1.5)
+    array([[1.5, 0. ], [0. , 1. ]])
+    """
+
+    name: ClassVar[str] = "spectral_norm"
+    meaning: ClassVar[str] = "the spectral norm, the largest singular value"
+    formula: ClassVar[str] = r"\|{}\|_2"
+    separable: ClassVar[str] = "spectrum"
+
+    def value(self, W):
+        return largest_singular_value(W)
+
+    def prox(self, W, step):
+        return _cap_singular_values(W, lambda s: max(float(water_level(s[:, None], step)[0]), 0.0))
+
+    def dual_gauge(self, Z):
+        return float(singular_values(Z).sum())
+
+    def nearest_in_ball(self, W, radius):
+        return _cap_singular_values(W, lambda s: radius)
+
+
+def _cap_singular_values(W, cap_from: Callable[[np.ndarray], float]) -> np.ndarray:
+    """U min(S, cap) V^T for W = U S V^T, the cap a number found from the singular values."""
+    U, s, Vt = thin_svd(W)
+    return (U * np.minimum(s, cap_from(s))) @ Vt
 
 
 @register

@@ -344,6 +344,14 @@ class TraceFormula(FunctionFormula):
         return spectral_norm(Z)
 
 
+class SpectralFormula(FunctionFormula):
+    def value(self, W):
+        return spectral_norm(W)
+
+    def gauge(self, Z):
+        return trace_norm(Z)
+
+
 class SquaredTraceFormula(FunctionFormula):
     finite_dual = True
     degree = 2
@@ -378,6 +386,6 @@ class TotalVariationFormula(FunctionFormula):
 #: word -> its class, of the norms and seminorms; balls are of these
 NORMS = {
     "l1_norm": L1Formula, "sorted_l1_norm": SortedL1Formula, "l21_norm": GroupsFormula, "l12_norm": ColumnGroupsFormula, "l1_inf_norm": L1InfFormula, "group_norm": GroupsFormula,
-    "column_group_norm": ColumnGroupsFormula, "frobenius_norm": FrobeniusFormula, "trace_norm": TraceFormula, "total_variation": TotalVariationFormula,
+    "column_group_norm": ColumnGroupsFormula, "frobenius_norm": FrobeniusFormula, "trace_norm": TraceFormula, "spectral_norm": SpectralFormula, "total_variation": TotalVariationFormula,
     "tree_norm": TreeFormula, "latent_group_norm": LatentGroupsFormula,
 }  # fmt: skip

@@ -304,7 +304,7 @@ def _function_parameters(word: str, shape: tuple[int, int]):
     d, m = shape
     none = fields({})
     kinds = {
-        **dict.fromkeys(("frobenius_norm", "trace_norm", "total_variation", "mean_regularizer", "squared_trace_norm"), none),
+        **dict.fromkeys(("frobenius_norm", "trace_norm", "spectral_norm", "total_variation", "mean_regularizer", "squared_trace_norm"), none),
         "l1_norm": fields({}, {"weights": spread(shape, 0.0)}), "ridge": fields({}, {"weights": spread(shape, 0.0)}),
         "l21_norm": fields({}, {"weights": spread((d,), 0.0)}), "l1_inf_norm": fields({}, {"weights": spread((d,), 0.0)}),
         "l12_norm": fields({}, {"weights": spread((m,), 0.0)}),

@@ -240,6 +240,12 @@ def trace_norm(s, atom):
     return s
 
 
+@defined("spectral_norm", "matrix")
+def spectral_norm(W, atom):
+    """the largest singular value"""
+    return singular_values(W)[0]
+
+
 @defined("squared_trace_norm", "matrix")
 def squared_trace_norm(W, atom):
     """(sum of the singular values)^2"""
