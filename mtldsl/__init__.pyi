@@ -63,6 +63,7 @@ __all__ = [
     "datasets",
     "defaults",
     "estimators",
+    "exclusive_lasso",
     "exponential_loss",
     "feature_covariance_norm",
     "frobenius_norm",
@@ -209,6 +210,9 @@ def l12_norm(W: Affine, weights: float | ArrayLike | None = None) -> Objective:
 
 def l1_inf_norm(W: Affine, weights: float | ArrayLike | None = None) -> Objective:
     r"""The l1,inf norm: sum over rows r of a_r max_i |W_ri|."""
+
+def exclusive_lasso(W: Affine, groups: Iterable[Iterable[int | str]] | None = None) -> Objective:
+    r"""The exclusive lasso: sum over rows j of (sum_i |W_ji|)^2, the squared l1 norm of every row; no 1/2."""
 
 def tree_norm(W: Affine, rows: Iterable[Iterable[int | str]] | None = None, columns: Iterable[Iterable[int | str]] | None = None, weights: float | ArrayLike | None = None) -> Objective:
     r"""Norm of the groups of a tree: sum over groups g of a_g ||W[g, :]||_F, or, of columns, sum over rows j and groups g of a_g ||W[j, g]||_2."""

@@ -191,6 +191,13 @@ def group_norm(W, atom):
     return _weighted_sum(atom.weights, cp.hstack(norms))
 
 
+@formula("exclusive_lasso")
+def exclusive_lasso(W, atom):
+    """sum over groups g of rows, or rows, of (sum over entries of |W[g, :]|)^2"""
+    groups = [[j] for j in range(W.shape[0])] if atom.groups is None else atom.groups
+    return cp.sum_squares(cp.hstack([cp.sum(cp.abs(W[np.asarray(group), :])) for group in groups]))
+
+
 @formula("tree_norm")
 def tree_norm(W, atom):
     """sum over groups g of w_g ||W[g, :]||_F, or of w_g ||W[j, g]||_2 over all rows j too"""

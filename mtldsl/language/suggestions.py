@@ -19,6 +19,7 @@ SYNONYMS = {
     "sorted_l1_norm": "slope, owl, ordered_weighted_l1, oscar",
     "l12_norm": "column_sparse, column_sparsity, column_group_lasso",
     "l1_inf_norm": "l1_linf, linf_1, l_inf_1",
+    "exclusive_lasso": "exclusive, exclusive_sparsity, elitist_lasso, squared_l1, l1_squared",
     "group_norm": "group_sparsity",
     "latent_group_norm": "latent_group_lasso, overlapping_group_lasso, overlap_group_lasso, overlap_norm",
     "squared_cluster_norm": "cluster, clustered, box, spectral_box, spectral_k_support, clustered_mtl",
@@ -92,7 +93,6 @@ _ADVICE = {
     "ranking": "structured_hinge(W, tasks, metric=ROCArea()), which ranks positives above negatives",
     "epsilon_insensitive": "huber_loss or absolute_loss; docs/adding_a_word.md adds an epsilon-insensitive loss",
     "capped_l1": "capped_trace_norm(W, tau), which caps singular values: there is no penalty that caps entries",
-    "exclusive_lasso": "l1_norm(W): there is no exclusive lasso; docs/extending/README.md makes a word of your own",
     "max_loss": "worst_task(loss), the largest loss of a task",
     "minimax": "worst_task(loss), the largest loss of a task",
 }

@@ -19,6 +19,7 @@ from mtldsl.atoms import learned_structures, losses, metrics, regularizers, sets
 from mtldsl.atoms.losses.classification import ExponentialLoss
 from mtldsl.atoms.losses.multiclass import CrammerSingerLoss, SoftmaxLoss
 from mtldsl.atoms.losses.regression import GammaLoss
+from mtldsl.atoms.regularizers.exclusive_lasso import ExclusiveLasso
 from mtldsl.atoms.regularizers.group_norms import TreeNorm
 from mtldsl.atoms.regularizers.l1_and_l21_norms import SortedL1Norm
 from mtldsl.atoms.regularizers.latent_groups import LatentGroupNorm
@@ -150,6 +151,7 @@ sorted_l1_norm = regularizer(SortedL1Norm)
 l21_norm = regularizer(regularizers.L21Norm)
 l12_norm = regularizer(regularizers.L12Norm)
 l1_inf_norm = regularizer(regularizers.L1InfNorm)
+exclusive_lasso = regularizer(ExclusiveLasso)
 tree_norm = regularizer(TreeNorm)
 group_norm = regularizer(regularizers.GroupNorm, nested=tree_norm)
 latent_group_norm = regularizer(LatentGroupNorm)

@@ -108,6 +108,8 @@ REFUSED = [
     (mtl.tree_norm, {"columns": 3}, "columns is a list of lists of columns"),
     (mtl.tree_norm, {"rows": [[0], [1]], "weights": [1.0]}, "there are 1 weights for 2 groups"),
     (mtl.tree_norm, {"rows": [[0], [1]], "weights": [1.0, -1.0]}, "the weight at 1 is -1"),
+    (mtl.exclusive_lasso, {"groups": [[0, 1], [1, 2, 3]]}, "row 1 is in groups 0 and 1"),
+    (mtl.exclusive_lasso, {"groups": [[0, 1]]}, "the groups hold 2 rows, but the argument has 4; give every row a group"),
     (mtl.latent_group_norm, {"groups": [[0, 1], [1, 2]]}, r"row 3 is in no group, and could never be used; give it a group of its own, \[3\]"),
     (mtl.latent_group_norm, {"groups": [[0, 1, 2, 3, 4]]}, "row 4 is in a group, but the argument has 4 rows"),
     (mtl.latent_group_norm, {"groups": [[0, 0]]}, "row 0 is twice in group 0"),

@@ -20,6 +20,7 @@ from mtldsl.certificates.checker.interval import (
 from mtldsl.certificates.checker.norm_formulas import (
     NORMS,
     CellNormFormula,
+    ExclusiveLassoFormula,
     HalfSquaredGroupsFormula,
     HalfSquaredKSupportFormula,
     SquaredTraceFormula,
@@ -370,7 +371,7 @@ class SimplexFormula(FunctionFormula):
 
 #: word -> its class
 FUNCTIONS = {
-    **NORMS, "half_squared_group_norm": HalfSquaredGroupsFormula, "half_squared_k_support_norm": HalfSquaredKSupportFormula,
+    **NORMS, "exclusive_lasso": ExclusiveLassoFormula, "half_squared_group_norm": HalfSquaredGroupsFormula, "half_squared_k_support_norm": HalfSquaredKSupportFormula,
     "squared_trace_norm": SquaredTraceFormula, "squared_cluster_norm": SquaredClusterFormula, "feature_covariance_norm": SquaredTraceFormula, "task_covariance_norm": SquaredTraceFormula,
     "ridge": RidgeFormula, "mean_regularizer": MeanFormula, "graph_laplacian": QuadraticFormula, "kronecker_ridge": QuadraticFormula, "norm_ball": BallFormula,
     "at_least": AtLeastFormula, "at_most": AtMostFormula, "equal_to": EqualToFormula, "columns_on_simplex": SimplexFormula,

@@ -284,6 +284,32 @@ class ColumnGroupsFormula(GroupsFormula):
     key, axis = "columns", 1
 
 
+class ExclusiveLassoFormula(GroupsFormula):
+    """sum over groups g of rows of (sum of |W_g|)^2"""
+
+    finite_dual = True
+    degree = 2
+
+    def read(self, parameters):
+        super().read(parameters)
+        if not self.takes.all():
+            raise UnsupportedFormula("exclusive_lasso of groups that do not hold every row")
+
+    def _over_groups(self, rows: Interval, function) -> Interval:
+        """One number for each group, of one a row."""
+        groups = [[j] for j in range(self.shape[0])] if self.groups is None else self.groups
+        return join_intervals(function(rows[np.asarray(group)]).reshape(1) for group in groups)
+
+    def value(self, W):
+        return self._over_groups(abs(W).sum(axis=1), lambda sums: sums.sum()).square().sum()
+
+    def gauge(self, Z):
+        return self.number(0.0)
+
+    def conjugate(self, Z):
+        return self._over_groups(abs(Z).max(axis=1), lambda tops: tops.max()).square().sum() * 0.25
+
+
 class HalfSquaredGroupsFormula(ColumnGroupsFormula):
     finite_dual = True
     degree = 2

@@ -310,6 +310,7 @@ def _function_parameters(word: str, shape: tuple[int, int]):
         "l12_norm": fields({}, {"weights": spread((m,), 0.0)}),
         "sorted_l1_norm": _without("q", fields({"weights": spread((d * m,), 0.0)}, {"q": number(0.0, 1.0)})),
         "group_norm": _groups("groups", d), "column_group_norm": _groups("columns", m), "latent_group_norm": _groups("groups", d), "tree_norm": _tree(d, m),
+        "exclusive_lasso": fields({}, {"groups": list_of(_distinct(d), 1)}),
         "half_squared_group_norm": fields({}, {"columns": list_of(_distinct(m), 1)}),
         "half_squared_k_support_norm": fields({"r": whole(1, _MAX_BLOCK_ROWS)}, {"columns": list_of(_distinct(m), 1)}),
         **dict.fromkeys(("feature_covariance_norm", "task_covariance_norm"), fields({"trace": _POSITIVE})),

@@ -84,6 +84,13 @@ def group_norm(W, atom):
     return _weighted(atom.weights, np.sqrt([np.sum(squares[list(g)]) for g in atom.groups]))
 
 
+@defined("exclusive_lasso", "matrix")
+def exclusive_lasso(W, atom):
+    """sum over groups of rows, or rows, of (sum |W_g|)^2"""
+    sums = np.sum(np.abs(W), axis=1)
+    return np.sum(np.square(sums if atom.groups is None else [np.sum(sums[list(g)]) for g in atom.groups]))
+
+
 @defined("tree_norm", "matrix")
 def tree_norm(W, atom):
     """sum over groups of rows of a ||W[g, :]||_F, or over rows and groups of columns of a ||W[j, g]||"""
