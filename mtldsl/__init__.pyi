@@ -62,6 +62,7 @@ __all__ = [
     "crammer_singer_loss",
     "datasets",
     "defaults",
+    "epsilon_insensitive_loss",
     "estimators",
     "exclusive_lasso",
     "exponential_loss",
@@ -141,6 +142,10 @@ def absolute_loss(W: Affine, tasks: Tasks, *, mean: bool = False) -> Objective:
 def quantile_loss(W: Affine, tasks: Tasks, q: float = 0.5, *, mean: bool = False) -> Objective:
     r"""The quantile (pinball) loss: sum_j s_j max(q (y_j - z_j), (q - 1) (y_j - z_j)), with z = X_i w_i the
     predictions of a task. Fits the q-quantile: too low a prediction costs q, too high a one 1 - q."""
+
+def epsilon_insensitive_loss(W: Affine, tasks: Tasks, epsilon: float = 0.1, *, mean: bool = False) -> Objective:
+    r"""The epsilon-insensitive loss of support vector regression: sum_j s_j max(0, |z_j - y_j| - epsilon), with
+    z = X_i w_i the predictions of a task. Residuals up to epsilon cost nothing."""
 
 def huber_loss(W: Affine, tasks: Tasks, delta: float = 1.0, *, mean: bool = False) -> Objective:
     r"""The Huber loss: sum_j s_j h(z_j - y_j), with z = X_i w_i the predictions of a task and h(r) = r^2 / 2

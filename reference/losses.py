@@ -52,6 +52,12 @@ def quantile_loss(z, y, s, atom):
     return weighted_sum(s, cp.maximum(atom.q * (y - z), (atom.q - 1.0) * (y - z)))
 
 
+@formula("epsilon_insensitive_loss", sum_over_samples=True)
+def epsilon_insensitive_loss(z, y, s, atom):
+    """sum s max(0, |r| - epsilon)"""
+    return weighted_sum(s, cp.pos(cp.abs(z - y) - atom.epsilon))
+
+
 @formula("huber_loss", sum_over_samples=True)
 def huber_loss(z, y, s, atom):
     """sum s (r^2 / 2 where |r| <= delta, else delta |r| - delta^2 / 2); cvxpy's huber is twice that"""

@@ -60,17 +60,17 @@ page = ROOT / "docs" / "adding_a_word.md"
 word = types.ModuleType("the_new_word")
 sys.modules["the_new_word"] = word
 exec(compile(blocks(page, "python"), str(page), "exec"), vars(word))
-vocabulary.WORDS["epsilon_insensitive_loss"] = word.epsilon_insensitive_loss
+vocabulary.WORDS["expectile_loss"] = word.expectile_loss
 assert doctest.testmod(word).failed == 0
 sessions(page, vars(word))
-new = entry("epsilon_insensitive_loss")
+new = entry("expectile_loss")
 print(new.typed, new.kind, "admm" in new.solvers, new.reference)
-print(check_atom(word.epsilon_insensitive_loss))
+print(check_atom(word.expectile_loss))
 """
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     *_, said, checks = done.stdout.splitlines()
-    assert said == "epsilon_insensitive_loss(W, tasks, epsilon=0.1, *, mean=False) loss True True"
+    assert said == "expectile_loss(W, tasks, q=0.5, *, mean=False) loss True True"
     assert int(checks) >= 12
 
 

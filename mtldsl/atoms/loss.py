@@ -189,6 +189,14 @@ class SeparableLoss(Loss):
         """(b, c) where l*(u, y) = b u + c u^2 / 2 on `dual_interval`, c a number >= 0; None where it is no such function."""
         return None
 
+    def zero_interval(self, y) -> tuple[Any, Any] | None:
+        """(a, b) where l(z, y) is low (z - a) below a, 0 from a to b and high (z - b) above b, with the finite ends (low, high) of
+        `dual_interval`; None where it is no such function."""
+        quadratic, ends = self.dual_quadratic(y), self.dual_interval(y)
+        if quadratic is None or quadratic[1] != 0.0 or not all(np.all(np.isfinite(end)) for end in ends):
+            return None
+        return quadratic[0], quadratic[0]
+
     def value(self, z, y, s=None) -> float:
         if _are_many(z, y):
             return sum(self.value(*part) for part in _parts(z, y, s))

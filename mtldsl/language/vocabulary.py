@@ -17,8 +17,8 @@ from typing import Any
 
 from mtldsl.atoms import learned_structures, losses, metrics, regularizers, sets
 from mtldsl.atoms.losses.classification import ExponentialLoss
+from mtldsl.atoms.losses.log_link import GammaLoss
 from mtldsl.atoms.losses.multiclass import CrammerSingerLoss, SoftmaxLoss
-from mtldsl.atoms.losses.regression import GammaLoss
 from mtldsl.atoms.regularizers.exclusive_lasso import ExclusiveLasso
 from mtldsl.atoms.regularizers.group_norms import TreeNorm
 from mtldsl.atoms.regularizers.l1_and_l21_norms import SortedL1Norm
@@ -118,6 +118,7 @@ sum_of_squares = loss(losses.SumOfSquares)
 square_root_loss = loss(losses.SquareRootLoss)
 absolute_loss = loss(losses.AbsoluteLoss)
 quantile_loss = loss(losses.QuantileLoss)
+epsilon_insensitive_loss = loss(losses.EpsilonInsensitiveLoss)
 huber_loss = loss(losses.HuberLoss)
 hinge_loss = loss(losses.HingeLoss)
 squared_hinge_loss = loss(losses.SquaredHingeLoss)

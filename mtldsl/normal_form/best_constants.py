@@ -153,16 +153,20 @@ def _means(values, weights, tasks) -> np.ndarray:
 
 def _at_kinks(sharing: Sequence[LossTerm], at) -> np.ndarray:
     """A weighted quantile of the kinks: exactly one of them, or the middle between two where the slope there is zero."""
-    kinks, ends = [], []
+    kinks = []
     for loss, z in zip(sharing, at, strict=True):
         atom: Any = loss.atom
-        kinks.append(np.asarray(atom.dual_quadratic(loss.tasks.targets)[0], float) - z)
-        ends.append(loss.dual_interval())
+        a, b = atom.zero_interval(loss.tasks.targets)
+        low, high = loss.dual_interval()
+        if b is a:
+            kinks.append((loss.tasks.offsets, a - z, low, high))
+        else:  # two kinks, the slope between them is zero
+            zero = np.zeros(z.size)
+            kinks += [(loss.tasks.offsets, a - z, low, zero), (loss.tasks.offsets, b - z, zero, high)]
     m = sharing[0].tasks.n_tasks
     best = np.empty(m)
     for i in range(m):
-        rows = [slice(*loss.tasks.offsets[i : i + 2].tolist()) for loss in sharing]
-        parts = [(k[own], low[own], high[own]) for k, (low, high), own in zip(kinks, ends, rows, strict=True)]
+        parts = [tuple(one[offsets[i] : offsets[i + 1]] for one in own) for offsets, *own in kinks]
         best[i] = _quantile(*(p[0] if len(p) == 1 else np.concatenate(p) for p in zip(*parts, strict=True)))
     return best
 

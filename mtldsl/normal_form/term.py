@@ -257,14 +257,10 @@ class LossTerm:
 
     @cached_property
     def is_piecewise_linear(self) -> bool:
-        """Tell whether l*(u) = b u on a bounded interval, so that l(z) is low (z - b) below b and high (z - b) above it."""
+        """Tell whether the loss of a sample is two lines, with an interval of zeros between them."""
         if not self.atom.separable:
             return False
-        quadratic = cast(SeparableLoss, self.atom).dual_quadratic(self.tasks.targets)
-        if quadratic is None or quadratic[1] != 0.0:
-            return False
-        low, high = self.dual_interval()
-        return bool(np.all(np.isfinite(low)) and np.all(np.isfinite(high)))
+        return cast(SeparableLoss, self.atom).zero_interval(self.tasks.targets) is not None
 
     @cached_property
     def scale(self) -> np.ndarray | None:

@@ -124,7 +124,7 @@ def _by_task(losses: Sequence[LossTerm]) -> np.ndarray | None:
 
 
 def two_lines(loss: LossTerm, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(low, width) of the slopes at predictions z of a loss of two lines a sample; the width is zero away from the kinks.
+    """(low, width) of the slopes at predictions z of a loss of two lines a sample; the width is zero away from its kinks.
 
     z : (N,), without weights: one number a task where the weights have no offset, so that two labels are two slopes.
     """
@@ -134,16 +134,15 @@ def two_lines(loss: LossTerm, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     low, width = np.empty(z.size), np.empty(z.size)
     if atom.labels == "sign" and loss.map.offset is None:
         labels = np.repeat([[1.0], [-1.0]], len(rows), axis=1)
-        lows, widths = _ends(z[offsets[:-1]], atom.dual_quadratic(labels)[0], *atom.dual_interval(labels))
+        lows, widths = _ends(z[offsets[:-1]], *atom.zero_interval(labels), *atom.dual_interval(labels))
         for i, own in enumerate(rows):
             positive = y[own] > 0
             low[own] = np.where(positive, *lows[:, i])
             width[own] = np.where(positive, *widths[:, i])
     else:
-        kinks = np.broadcast_to(np.asarray(atom.dual_quadratic(y)[0], float), y.shape)
-        ends = [np.broadcast_to(end, y.shape) for end in atom.dual_interval(y)]
+        ends = [np.broadcast_to(end, y.shape) for end in (*atom.zero_interval(y), *atom.dual_interval(y))]
         for own in rows:  # a task at a time stays in the cache
-            low[own], width[own] = _ends(z[own], kinks[own], ends[0][own], ends[1][own])
+            low[own], width[own] = _ends(z[own], *(end[own] for end in ends))
     if loss.scale is not None:
         low *= loss.scale
         width *= loss.scale
@@ -161,9 +160,11 @@ def flips(term: StructuredTerm) -> tuple[np.ndarray, np.ndarray]:
     return low, width
 
 
-def _ends(z, kinks, low, high) -> tuple[np.ndarray, np.ndarray]:
-    met = np.abs(z - kinks) <= SETTINGS.rounding_share * (np.abs(z) + np.abs(kinks))
-    return np.where(met | (z < kinks), low, high), np.where(met, high - low, 0.0)
+def _ends(z, a, b, low, high) -> tuple[np.ndarray, np.ndarray]:
+    at_a, at_b = (np.abs(z - kink) <= SETTINGS.rounding_share * (np.abs(z) + np.abs(kink)) for kink in (a, b))
+    least = np.where(at_a | (z < a), low, np.where(at_b | (z < b), 0.0, high))
+    most = np.where(at_b | (z > b), high, np.where(at_a | (z > a), 0.0, low))
+    return least, most - least
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -265,8 +266,7 @@ def _ends_of(loss: LossTerm, z: np.ndarray, sharing: int) -> tuple[np.ndarray, n
 def _is_two_lines(loss: LossTerm) -> bool:
     if not (isinstance(loss.atom, SeparableLoss) and loss.shifts_apart):
         return False
-    quadratic = loss.atom.dual_quadratic(loss.tasks.targets[:1])
-    return quadratic is not None and quadratic[1] == 0.0
+    return loss.atom.zero_interval(loss.tasks.targets[:1]) is not None
 
 
 def _is_smooth_at(loss: LossTerm, z: np.ndarray) -> bool:

@@ -69,7 +69,9 @@ def require_law(problem, lam, on_loss=False):
     return critical
 
 
-@for_each("loss", ["squared_loss", "logistic_loss", "hinge_loss", "absolute_loss"])
+@for_each(
+    "loss", ["squared_loss", "logistic_loss", "hinge_loss", "absolute_loss", "epsilon_insensitive_loss"]
+)
 def test_a_parameter_on_the_losses(loss):
     tasks, lam = tasks_for(loss, seed=1, share=0.3), mtl.Parameter(1.0)
     W = mtl.Weights(tasks, intercept=True)

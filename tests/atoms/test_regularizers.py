@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mtldsl.atoms.balls import NormBall
-from mtldsl.atoms.losses import HuberLoss, QuantileLoss, SquareRootLoss
+from mtldsl.atoms.losses import EpsilonInsensitiveLoss, HuberLoss, QuantileLoss, SquareRootLoss
 from mtldsl.atoms.prox.spectral_matrix import THRESHOLD_RATIO
 from mtldsl.atoms.regularizers import (
     FrobeniusNorm,
@@ -202,6 +202,7 @@ REFUSED = [
     (lambda: HuberLoss(delta=INF), "delta=inf", "finite"),
     (lambda: SquareRootLoss(eps=-1e-3), "eps=-0.001", ">= 0"),
     (lambda: SquareRootLoss(eps=INF), "eps=inf", "finite"),
+    (lambda: EpsilonInsensitiveLoss(epsilon=-1), "epsilon=-1", ">= 0"),
     (lambda: QuantileLoss(q=0), "q=0", "0 < q < 1"),
     (lambda: QuantileLoss(q=1.0), "q=1.0", "0 < q < 1"),
     (lambda: QuantileLoss(q=NAN), "q=nan", "0 < q < 1"),

@@ -9,7 +9,7 @@ import pytest
 import mtldsl
 from mtldsl.atoms import regularizers
 from mtldsl.atoms.atom import COLUMNS, ROWS, RowProfile
-from mtldsl.atoms.losses import SquaredHingeLoss
+from mtldsl.atoms.losses import AbsoluteLoss, SquaredHingeLoss
 from mtldsl.atoms.prox.composition import prox_of_sum, unsupported_reason
 from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
 from mtldsl.atoms.regularizers import L1Norm, L12Norm, L21Norm, TotalVariation
@@ -71,6 +71,7 @@ WRONG = {
     )(),
     "holds_around_zero": lying(AtLeast, holds_around_zero=True)(0.5),
     "holds_all": lying(AtLeast, holds_all=lambda shape: True)(0.0),
+    "zero_interval": lying(AbsoluteLoss, zero_interval=lambda y: (y - 1.0, y + 1.0))(),
     "max_affine": lying(SquaredHingeLoss, max_affine=True)(),
 }
 

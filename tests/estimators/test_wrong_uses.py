@@ -91,7 +91,7 @@ WRONG = {
     "a loss of numbers, of classes": (lambda: MultiTaskClassifier(loss="poisson_loss").fit(XL, YL), ModelError, ["poisson_loss is not a loss for MultiTaskClassifier; use MultiTaskRegressor"]),
     "a loss of classes, of numbers": (lambda: MultiTaskRegressor(loss="softmax_loss").fit(X, Y), ModelError, ["softmax_loss is not a loss for MultiTaskRegressor; use MultiTaskClassifier"]),
     "a loss that is not there": (lambda: MultiTaskRegressor(loss="tweedie_loss").fit(X, Y), ModelError, ["write one of 'squared_loss', "]),
-    "a loss that is not there, with advice": (lambda: MultiTaskRegressor(loss="epsilon_insensitive_loss").fit(X, Y), ModelError, ["write huber_loss or absolute_loss"]),
+    "a loss that is not there, with advice": (lambda: MultiTaskRegressor(loss="max_loss").fit(X, Y), ModelError, ["write worst_task(loss)"]),
     "a page before its path": (lambda: MultiTaskRegressor().fit(X, Y).report(X, Y, "never.html"), ModelError, ["is not a path", 'write report("fit.html", X, y)']),
     "a short name of their measure": (lambda: chosen(scoring="MAPE"), ModelError, ["write 'neg_mean_absolute_percentage_error'"]),
     "several measures": (lambda: chosen(scoring=["r2"]), ModelError, ["(scoring=['r2'])", "the name of one measure"]),

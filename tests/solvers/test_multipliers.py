@@ -16,6 +16,7 @@ LOSSES = {
     "hinge": (mtl.hinge_loss, "sign", {}),
     "absolute": (mtl.absolute_loss, "real", {}),
     "quantile": (mtl.quantile_loss, "real", {"q": 0.8}),
+    "insensitive": (mtl.epsilon_insensitive_loss, "real", {"epsilon": 0.2}),
 }
 LAYOUTS = {
     "shared": lambda labels: shared(1, n=24, labels=labels),

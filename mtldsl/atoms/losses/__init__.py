@@ -2,11 +2,12 @@
 
 from mtldsl.atoms.losses.classification import HingeLoss, LogisticLoss, SquaredHingeLoss
 from mtldsl.atoms.losses.label_graph_losses import CliqueHinge, LabelGraphLoss
+from mtldsl.atoms.losses.log_link import PoissonLoss
 from mtldsl.atoms.losses.pairwise_log import PairwiseLogLoss
 from mtldsl.atoms.losses.regression import (
     AbsoluteLoss,
+    EpsilonInsensitiveLoss,
     HuberLoss,
-    PoissonLoss,
     QuantileLoss,
     SquaredLoss,
     SumOfSquares,
@@ -17,6 +18,7 @@ from mtldsl.atoms.losses.structured_hinge import StructuredHinge
 __all__ = [
     "AbsoluteLoss",
     "CliqueHinge",
+    "EpsilonInsensitiveLoss",
     "HingeLoss",
     "HuberLoss",
     "LabelGraphLoss",

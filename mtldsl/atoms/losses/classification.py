@@ -11,7 +11,7 @@ import scipy
 # --------------------------------------------------------------------------------------------------------------
 from mtldsl.atoms.atom import register
 from mtldsl.atoms.loss import SeparableLoss
-from mtldsl.atoms.losses.regression import finite_exp, log_link_prox
+from mtldsl.atoms.losses.log_link import finite_exp, log_link_prox
 
 # --------------------------------------------------------------------------------------------------------------
 # The exponential loss: what boosting minimises.

@@ -47,6 +47,14 @@ def _quantile(above, below) -> ScalarFormula:
     )
 
 
+def _epsilon_insensitive(epsilon) -> ScalarFormula:
+    return ScalarFormula(
+        lambda z, y: maximum(abs(z - y) - epsilon, 0.0),
+        lambda u, y: u * y + abs(u) * epsilon,
+        lambda y: (epsilon.like(-1.0), epsilon.like(1.0)),
+    )
+
+
 def _huber(delta) -> ScalarFormula:
     def value(z, y):
         r = abs(z - y)
@@ -88,6 +96,7 @@ SCALAR_LOSSES = {
     "sum_of_squares": lambda number: _squares(number(2.0)),
     "absolute_loss": lambda number: _quantile(number(1.0), number(1.0)),
     "quantile_loss": lambda number: _quantile(number("q"), 1.0 - number("q")),
+    "epsilon_insensitive_loss": lambda number: _epsilon_insensitive(number("epsilon")),
     "huber_loss": lambda number: _huber(number("delta")),
     "hinge_loss": lambda number: _of_margin(lambda z, y: maximum(1.0 - z * y, 0.0), lambda u, y: u * y),
     "squared_hinge_loss": lambda number: _of_margin(

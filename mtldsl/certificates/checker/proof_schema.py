@@ -256,6 +256,7 @@ LOSSES = {
         "poisson_loss", "gamma_loss",
     )},
     "quantile_loss": fields({"q": number(5e-324, 1.0 - 2**-53)}), "huber_loss": fields({"delta": _POSITIVE}),
+    "epsilon_insensitive_loss": fields({"epsilon": number(0.0)}),
     "square_root_loss": fields({}, {"eps": number(0.0)}), "structured_hinge": fields({"metrics": list_of(_metric, 1)}),
     **dict.fromkeys(("softmax_loss", "crammer_singer_loss"), _CLASSES),
     "clique_hinge": fields({"n_labels": whole(1, _MAX_BLOCK_ROWS), "members": list_of(_distinct(_MAX_BLOCK_ROWS)), "loss": _label_costs}),

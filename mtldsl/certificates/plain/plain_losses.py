@@ -177,6 +177,12 @@ def quantile_loss(z, y, atom):
     return np.where(y > z, atom.q, atom.q - 1.0) * (y - z)
 
 
+@defined("epsilon_insensitive_loss", "samples")
+def epsilon_insensitive_loss(z, y, atom):
+    """(|z - y| - epsilon)_+"""
+    return np.maximum(np.abs(z - y) - atom.epsilon, 0.0)
+
+
 @defined("huber_loss", "samples")
 def huber_loss(z, y, atom):
     """r^2 / 2 up to delta, then delta (r - delta / 2), r = |z - y|"""

@@ -267,6 +267,19 @@ def declared_holds_around_zero(atom):
     holds(farthest == 0.0, f"a matrix near zero is {farthest:g} outside")
 
 
+def _is_two_lines(loss) -> bool:
+    return isinstance(loss, SeparableLoss) and loss.zero_interval(np.ones(1)) is not None
+
+
+@law(LAWS, Loss, _is_two_lines)
+def declared_zero_interval(loss):
+    """Two lines with the slopes of `dual_interval`, and zeros between them."""
+    _, z, y, _ = loss_data(loss, "unweighted", 19)
+    (a, b), (low, high) = loss.zero_interval(y), loss.dual_interval(y)
+    lines = np.maximum(low * (z - a), 0.0) + np.maximum(high * (z - b), 0.0)
+    _close(loss.pointwise(z, y), lines, "values from two lines")
+
+
 @law(LAWS, Loss, lambda loss: loss.max_affine)
 def declared_max_affine(loss):
     """A maximum of affine functions, zero among them: never below zero, and straight next to almost every point."""

@@ -63,7 +63,8 @@ class AugmentedLagrangianRun:
         )
         self.outer = OuterLoop(designs, self.scores, self.part, self._start(start), is_near=is_near)
         self.looked_at, self.is_settled = np.inf, False
-        self.has_interior = not self.loss.has_score_steps and has_interior(designs, self.part)
+        has_one_kink = isinstance(self.scores, KinkedScores) and self.scores.gap is None
+        self.has_interior = has_one_kink and has_interior(designs, self.part)
         self.tasks = BestTasks(designs, self.scores, self.part) if self.part.is_separable else None
 
     def _start(self, start: Point | None):

@@ -40,6 +40,8 @@ def takes(form: NormalForm) -> bool:
     facts = single_block(plain)
     if not equations or isinstance(facts, str) or not facts.loss.is_piecewise_linear:
         return False
+    if KinkedScores(facts.loss).gap is not None:
+        return False
     count, d = sum(f.map.shape[0] * f.map.shape[1] for f in equations), facts.shape[0]
     if count > SETTINGS.max_equations or count * d > SETTINGS.max_entries or not _has_rows(plain, facts):
         return False

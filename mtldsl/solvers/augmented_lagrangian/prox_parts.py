@@ -271,23 +271,25 @@ class KinkJacobian:
 
 
 class KinkedScores:
-    """sum_j max(low_j (z_j - kink_j), high_j (z_j - kink_j)) with low <= 0 <= high: the prox is one clip.
+    """sum_j max(low_j (z_j - kink_j), 0, high_j (z_j - kink_j - gap_j)) with low <= 0 <= high; no gap (None) is one of zero.
 
     At scores z with multipliers u and penalties s the new multipliers s (t - prox(t)), t = z + u / s, are
-    clip(u + s (z - kink), low, high).
+    clip(u + s (z - kink), low, high), or beside a gap clip(u + s (z - kink), low, 0) + clip(u + s (z - kink - gap), 0, high).
     """
 
     def __init__(self, loss: LossTerm):
         atom: Any = loss.atom
-        kink, _ = atom.dual_quadratic(loss.tasks.targets)
+        kink, end = atom.zero_interval(loss.tasks.targets)
         low, high = loss.dual_interval()
         self.kink = np.broadcast_to(kink, low.shape) - 0.0
+        self.gap = end - self.kink if np.any(end > kink) else None
         self.low, self.high = np.array(low), np.array(high)
 
     def on(self, ids: np.ndarray, flat: np.ndarray) -> KinkedScores:
         """The same of some tasks, whose samples are `flat`."""
         part = object.__new__(KinkedScores)
         part.kink, part.low, part.high = self.kink[flat], self.low[flat], self.high[flat]
+        part.gap = None if self.gap is None else self.gap[flat]
         return part
 
     def multipliers(self, z: np.ndarray, u: np.ndarray, penalties: np.ndarray) -> np.ndarray:
@@ -295,11 +297,15 @@ class KinkedScores:
         new = z - self.kink
         new *= penalties
         new += u
+        if self.gap is not None:
+            return np.clip(new, self.low, 0.0) + np.clip(new - penalties * self.gap, 0.0, self.high)
         return np.clip(new, self.low, self.high, out=new)
 
     def parts(self, y: np.ndarray, designs: Designs) -> list[KinkJacobian]:
         """Every task's I - D where `multipliers` gave y."""
         free = (y > self.low) & (y < self.high)
+        if self.gap is not None:
+            free &= y != 0.0
         return [
             KinkJacobian(np.flatnonzero(free[a:b]))
             for a, b in zip(designs.starts, designs.offsets[1:], strict=True)
@@ -308,11 +314,14 @@ class KinkedScores:
     def values(self, z: np.ndarray, designs: Designs) -> np.ndarray:
         """(m,) the loss of every task."""
         r = z - self.kink
+        if self.gap is not None:
+            return designs.sums(np.maximum(np.maximum(self.low * r, self.high * (r - self.gap)), 0.0))
         return designs.sums(np.maximum(self.low * r, self.high * r))
 
     def conjugates(self, u: np.ndarray, designs: Designs) -> np.ndarray:
         """(m,) l*(u) of every task, u inside the interval."""
-        return designs.sums(u * self.kink)
+        total = u * self.kink
+        return designs.sums(total if self.gap is None else total + np.maximum(u, 0.0) * self.gap)
 
     def balanced(self, u: np.ndarray, designs: Designs) -> np.ndarray:
         """u with sum zero in every task: the larger of its two sides is scaled, which leaves no interval around zero."""
