@@ -204,6 +204,13 @@ _A = TypeVar("_A", bound=Atom)
 _WEIGHTS = ("class_weight", "class_weights", "sample_weight", "sample_weights", "weights", "pos_weight")
 _OF_SAMPLES = "write Tasks.shared(X, Y, sample_weights=...); the estimators take class_weight='balanced'"
 
+#: What they call known parts of predictions.
+_OFFSETS = ("offset", "offsets", "exposure", "exposures", "base_margin")
+_OF_OFFSETS = (
+    "give the offset (of an exposure, its logarithm) as the last feature, hold its weight by subject_to=[W[-1:, :] == 1], and "
+    "penalise W[:-1, :]"
+)
+
 #: What other libraries call the factor before a term.
 _COEFFICIENTS = ("alpha", "lam", "lambda_", "C", "coefficient", "strength", "reg", "rho", "scale", "weight")
 
@@ -245,6 +252,8 @@ def _instead(cls: type[Atom], name: str) -> str:
     """Return what to write where a word was given a parameter that it does not have."""
     if name in _WEIGHTS and issubclass(cls, Loss):
         return _OF_SAMPLES
+    if name in _OFFSETS and issubclass(cls, Loss):
+        return _OF_OFFSETS
     if name in _COEFFICIENTS:
         tasks = ", tasks" if issubclass(cls, Loss) else ""
         return f"write 0.1 * {cls.name}(W{tasks}), a factor before the word"

@@ -137,7 +137,13 @@ class Objective(NoArray):
 
     def __le__(self, other):
         text = f"{self.text} <= {_describe(other)}"
-        if len(self.terms) != 1 or self.terms[0].is_loss:
+        if len(self.terms) == 1 and self.terms[0].is_loss:
+            raise ModelError(
+                "a loss stands in the objective; a norm of residuals may be bounded, where tasks share X",
+                term=text,
+                write_instead="write frobenius_norm(X @ W - Y) <= c, whose half square is squared_loss, or l1_norm(X @ W - Y) <= c",
+            )
+        if len(self.terms) != 1:
             raise ModelError(
                 "only a single norm may be bounded, such as l1_norm(W) <= 1",
                 term=text,

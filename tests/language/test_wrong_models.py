@@ -36,7 +36,8 @@ W > 0 | W > ... | W >= ...
 W != 0 | W != ... | not a convex constraint
 mtl.l1_norm(W) >= 1 | l1_norm(W) >= 1 | not convex | <=
 mtl.trace_norm(W) == 1 | trace_norm(W) == 1 | not convex
-mtl.squared_loss(W, REAL) <= 4 | squared_loss(W, tasks) <= 4 | only a single norm | objective
+mtl.squared_loss(W, REAL) <= 4 | squared_loss(W, tasks) <= 4 | stands in the objective | frobenius_norm(X @ W - Y) <= c
+mtl.squared_loss(W, REAL, offset=Y) | squared_loss(W, tasks) | 'offset' | W[-1:, :] == 1
 mtl.squared_trace_norm(W) <= 1 | squared_trace_norm(W) <= 1 | is not a norm | lam * squared_trace_norm(W)
 np.ones(7) <= W | W >= array(7) | (7,) | (4, 3)
 np.nan <= W | W >= | NaN

@@ -23,7 +23,8 @@ class PoissonLoss(SeparableLoss):
 
     Shapes: z, y and the sample weights s are (n,); a sum over samples (divided by n with `mean=True`). The
     negative log-likelihood up to the constant log(y!), so it can be negative: its minimum in z is
-    y - y log(y).
+    y - y log(y). Counts over unequal exposures e: with log(e) as the last feature and `W[-1:, :] == 1` in
+    `subject_to` the expected count is e times exp of the rest, in predictions too.
 
     Raises
     ------
