@@ -54,6 +54,7 @@ __all__ = [
     "Tasks",
     "Weights",
     "absolute_loss",
+    "capped_l1",
     "capped_trace_norm",
     "clique_hinge",
     "column_group_norm",
@@ -85,6 +86,7 @@ __all__ = [
     "logistic_loss",
     "matrix_normal",
     "max_norm",
+    "mcp",
     "mean_regularizer",
     "metrics",
     "minimize",
@@ -100,6 +102,7 @@ __all__ = [
     "register_solver",
     "report",
     "ridge",
+    "scad",
     "schatten_norm",
     "similarities",
     "softmax_loss",
@@ -263,6 +266,15 @@ def total_variation(W: Affine) -> Objective:
 
 def kronecker_ridge(W: Affine, rows: ArrayLike, columns: ArrayLike) -> Objective:
     r"""Ridge between correlated features and tasks: 1/2 tr(A W B W^T), A (p, p) and B (q, q) given."""
+
+def mcp(W: Affine, gamma: float = 3.0, rows: bool = False) -> Objective:
+    r"""The minimax concave penalty (MCP), not convex: sum over entries of phi(|W_ij|), phi(t) = t - t^2 / (2 gamma) up to gamma, then gamma / 2."""
+
+def scad(W: Affine, a: float = 3.7, rows: bool = False) -> Objective:
+    r"""The smoothly clipped absolute deviation (SCAD), not convex: sum over entries of phi(|W_ij|), phi'(t) = 1 up to 1, falling to 0 at a."""
+
+def capped_l1(W: Affine, tau: float, rows: bool = False) -> Objective:
+    r"""The capped l1 penalty, not convex: sum over entries of min(|W_ij|, tau)."""
 
 def rank(W: Affine) -> Objective:
     r"""The rank of W, not convex: how many of its singular values are not zero (above 1e-10 of the largest)."""

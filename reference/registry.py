@@ -72,11 +72,13 @@ class ReferenceSpectrum(ReferenceDefinition):
     """The definition of a penalty sum_j r(x_j), x_j the eigenvalues of W W^T + eps I, in numpy: r as f(x, atom), elementwise.
 
     slope        : f(x, atom), the derivative of r; inf where it has none at 0
+    of_sizes     : x_j are the squares of the entries of W instead, or where atom.rows is True of the lengths of its rows
     largest_rank : of a constraint on the rank, f(atom) -> the rank allowed
     cut          : singular values below this, relative to the largest, are zero by definition
     """
 
     slope: Callable
+    of_sizes: bool = False
     largest_rank: Callable | None = None
     cut: float = 0.0
 

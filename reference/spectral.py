@@ -68,6 +68,34 @@ def spectral_penalty(x, atom):
     return np.asarray(atom.function(x), float)
 
 
+@spectrum("mcp", slope=lambda x, atom: 0.5 * np.maximum(x**-0.5 - 1.0 / atom.gamma, 0.0), of_sizes=True)
+def mcp(x, atom):
+    """t - t^2 / (2 gamma) up to gamma, then gamma / 2, t = sqrt(x)"""
+    t = np.sqrt(x)
+    return np.where(t < atom.gamma, t - 0.5 * x / atom.gamma, 0.5 * atom.gamma)
+
+
+def _scad_slope(x, atom):
+    t = np.sqrt(x)
+    return 0.5 * np.where(t <= 1.0, 1.0, np.clip((atom.a - t) / (atom.a - 1.0), 0.0, 1.0)) / t
+
+
+@spectrum("scad", slope=_scad_slope, of_sizes=True)
+def scad(x, atom):
+    """t up to 1, (2 a t - t^2 - 1) / (2 (a - 1)) up to a, then (a + 1) / 2, t = sqrt(x)"""
+    t = np.sqrt(x)
+    between = (2.0 * atom.a * t - x - 1.0) / (2.0 * (atom.a - 1.0))
+    return np.where(t <= 1.0, t, np.where(t < atom.a, between, 0.5 * (atom.a + 1.0)))
+
+
+@spectrum(
+    "capped_l1", slope=lambda x, atom: np.where(np.sqrt(x) < atom.tau, 0.5 * x**-0.5, 0.0), of_sizes=True
+)
+def capped_l1(x, atom):
+    """min(t, tau), t = sqrt(x)"""
+    return np.minimum(np.sqrt(x), atom.tau)
+
+
 def _rank_slope(x, atom):
     return np.where(x > 0.0, 0.0, np.inf)
 
@@ -126,8 +154,15 @@ def cut(s, relative) -> np.ndarray:
 def penalty(atom, W) -> float:
     """g(W), from the definition."""
     stated, W = spectrum_of(atom.name, atom.name), np.asarray(W, float)
+    if stated.of_sizes:
+        return float(np.sum(stated(_sizes(atom, W) ** 2, atom)))
     s = cut(_lengths(W), stated.cut)
     return float(np.sum(stated(s**2 + eps_of(atom), atom)))
+
+
+def _sizes(atom, W) -> np.ndarray:
+    """Return the sizes of entries (p, q), or of rows (p,)."""
+    return np.sqrt(np.sum(W * W, axis=1)) if atom.rows else np.abs(W)
 
 
 def excess(atom, W) -> float:
@@ -146,14 +181,15 @@ def eps_of(atom) -> float:
 # --------------------------------------------------------------------------------------------------------------
 # Convex functions that lie above one of the spectrum and touch it.
 #
-# None of the functions of `spectral` is convex, so cvxpy never sees them: it sees, at a given W0, one of three kinds of convex
+# None of the functions of `spectral` is convex, so cvxpy never sees them: it sees, at a given W0, one of four kinds of convex
 # function h >= g with h(W0) = g(W0), or, of the first and the last, h on a subspace that W0 is in:
 #
 # 1. tr(D W W^T) + constant, D = r'(W0 W0^T + eps I), where r'(eps) is finite: the tangent of a concave function of W W^T.
 # 2. c ||W||_* - <G, W> + constant, where phi(s) = r(s^2) is itself concave with a finite slope c at zero and eps = 0, as log(1 + s)
 #    is: with W0 = U diag(s) V^T and G = U diag(c - phi'(s)) V^T. It is sum_j c sigma_j(W) - (c - phi'(s_j)) sigma_j(W) at least
 #    (von Neumann), and that is the tangent of sum_j phi(sigma_j) at s.
-# 3. where the slope at zero is infinite or r jumps there, 1. on the matrices with the column space of W0, and on those with its row
+# 3. of sizes of entries or rows in the place of singular values, their tangent: weights times the sizes.
+# 4. where the slope at zero is infinite or r jumps there, 1. on the matrices with the column space of W0, and on those with its row
 #    space: W0 is the best on both where it is a local minimum.
 
 #: Singular values among which a slope must not rise.
@@ -198,6 +234,25 @@ def tilted_trace_norm(W, atom):
 
 
 @dataclass(frozen=True, eq=False)
+class WeightedSizes(Regularizer):
+    """sum of weights times the sizes of entries, or of rows."""
+
+    weights: np.ndarray
+
+    name: ClassVar[str] = "weighted sizes above concave ones"
+
+    def on_columns(self, columns, shape):
+        return WeightedSizes(self.weights[:, columns]) if self.weights.ndim == 2 else None
+
+
+@auxiliary(WeightedSizes.name)
+def weighted_sizes(W, atom):
+    """sum c |W_ij|, or sum c ||W_j||"""
+    sizes = cp.abs(W) if atom.weights.ndim == 2 else cp.norm(W, 2, axis=1)
+    return cp.sum(cp.multiply(atom.weights, sizes))
+
+
+@dataclass(frozen=True, eq=False)
 class Subspace(Set):
     """The matrices whose columns (`of_rows`: rows) are orthogonal to those of `outside`."""
 
@@ -224,6 +279,8 @@ def ways(atom, W0, rng) -> list[Majorant]:
     rng : for directions to search in where W0 has a lower rank than is allowed
     """
     stated, W0 = spectrum_of(atom.name, atom.name), np.asarray(W0, float)
+    if stated.of_sizes:
+        return [_weighted(stated, atom, _sizes(atom, W0))]
     if stated.largest_rank is not None:
         r = stated.largest_rank(atom)
         return [
@@ -237,6 +294,14 @@ def ways(atom, W0, rng) -> list[Majorant]:
         if steepness is not None:
             return [_tilted(stated, atom, W0, V, s, steepness)]
     return [_kept_space(stated, atom, W0, of_rows, None, rng) for of_rows in (False, True)]
+
+
+def _weighted(stated, atom, t) -> Majorant:
+    """The tangent of phi(t) = r(t^2) at these sizes; at zero that with the slope next to it."""
+    near = np.maximum(t, SETTINGS.zero_values[0])
+    slope = 2.0 * near * _slope(stated, atom, near**2)
+    constant = float(np.sum(stated(t**2, atom) - slope * t))
+    return Majorant("{} majorised", (WeightedSizes(slope),), constant)
 
 
 def _slope(stated, atom, x) -> np.ndarray:

@@ -62,6 +62,12 @@ SPECTRAL = [
     for case in examples(MatrixFunction)
     if case.values[0].separable == "spectrum" and not case.values[0].convex
 ]
+#: the same of sizes of entries or rows
+CONCAVE = [
+    case
+    for case in examples(Regularizer)
+    if case.values[0].separable in ("entries", "rows") and not case.values[0].convex
+]
 
 
 def convex(cases):

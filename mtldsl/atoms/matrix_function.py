@@ -55,7 +55,8 @@ class MatrixFunction(Atom):
     #: singular values > 0 at which a function of the spectrum has a kink
     kinks: ClassVar[tuple[float, ...]] = ()
 
-    #: a function of the singular values that grows with each and stays bounded, or a set of all matrices of some ranks
+    #: a function of the singular values, or of sizes of entries or rows, that grows with each and stays bounded, or a set of all
+    #: matrices of some ranks
     is_bounded: ClassVar[bool] = False
 
     #: zero on whole groups of columns, named in its field `columns` (None: those of the argument)

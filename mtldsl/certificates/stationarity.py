@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 
@@ -44,6 +45,7 @@ from mtldsl.utils.interrupts import svd
 #
 # - every singular value of a penalty's argument, and the smallest together, moved: to zero, to the kinks on either side and past them, by 1 %
 #   of itself and of the largest, as far as that is within reach;
+# - of penalties of sizes the same with entries, or rows, in the place of singular values;
 # - a singular value that is zero grown along the first singular pair of what the losses pull with;
 # - the weights as a whole, up and down;
 # - a few fixed directions, either way.
@@ -91,7 +93,11 @@ def finite_steps(form: NormalForm, x: Blocks, tol: float) -> tuple[float, Blocks
 
 def _in_turn(form: NormalForm, x: Blocks, reach: float) -> Iterator[Blocks]:
     """One step of each kind after another, so that a limit leaves some of each."""
-    kinds = [_of_spectrum(f, x, form, reach) for f in form.functions if not f.atom.convex]
+    rough = [f for f in form.functions if not f.atom.convex]
+    kinds = [
+        (_of_sizes if f.atom.separable in ("entries", "rows") else _of_spectrum)(f, x, form, reach)
+        for f in rough
+    ]
     kinds += [_of_scale(form, x), _fixed(form, x, reach)]
     while kinds:
         for kind in list(kinds):
@@ -104,8 +110,8 @@ def _in_turn(form: NormalForm, x: Blocks, reach: float) -> Iterator[Blocks]:
 
 def _of_spectrum(f: FunctionTerm, x: Blocks, form: NormalForm, reach: float) -> Iterator[Blocks]:
     """Steps of the weights that a penalty is a function of."""
-    name = next((name for name in f.map.blocks if f.map.multiple_of(name)), None)
-    if name is None or f.map.offset is not None or reach == 0.0:
+    name = _argument_of(f)
+    if name is None or reach == 0.0:
         return
     multiple, W = abs(f.map.multiple_of(name)), x[name]
     U, s, Vt = svd(W)
@@ -114,16 +120,50 @@ def _of_spectrum(f: FunctionTerm, x: Blocks, form: NormalForm, reach: float) -> 
     for moved in _spectra(s, [kink / multiple for kink in f.atom.kinks], reach):
         if 0.0 < np.linalg.norm(moved - s) <= reach:
             yield x | {name: (U * moved) @ Vt}
-    g = form.zeros()
-    for loss in form.losses:
-        loss.add_adjoint(loss.gradient(loss.predictions(x)), g)
-    pull = -g[name]  # beside the singular vectors that there are
+    pull = _pull(form, x, name)  # beside the singular vectors that there are
     pull = pull - U @ (U.T @ pull)
     pull = pull - (pull @ Vt.T) @ Vt
     if np.linalg.norm(pull) > 0:
         P, _, Qt = svd(pull)
         for share in (1.0, 0.1, 0.01):
             yield x | {name: W + share * reach * np.outer(P[:, 0], Qt[0])}
+
+
+def _argument_of(f: FunctionTerm) -> str | None:
+    """Return the block of which the function's argument is a multiple."""
+    name = next((name for name in f.map.blocks if f.map.multiple_of(name)), None)
+    return name if f.map.offset is None else None
+
+
+def _pull(form: NormalForm, x: Blocks, name: str) -> np.ndarray:
+    """Return where the losses draw a block."""
+    g = form.zeros()
+    for loss in form.losses:
+        loss.add_adjoint(loss.gradient(loss.predictions(x)), g)
+    return -g[name]
+
+
+def _of_sizes(f: FunctionTerm, x: Blocks, form: NormalForm, reach: float) -> Iterator[Blocks]:
+    """Steps of single entries, or of rows: those next to zero or a kink, and of those that are zero the one that is drawn most."""
+    name = _argument_of(f)
+    if name is None or reach == 0.0:
+        return
+    atom, W, multiple = cast(Any, f.atom), x[name], abs(f.map.multiple_of(name))
+    t, pull = atom.sizes(W), _pull(form, x, name)
+    ends = [0.0, *(kink / multiple for kink in atom.kinks)]
+    past = [end * (1.0 + side * SETTINGS.passed_kink_share) for end in ends[1:] for side in (-1, 1)]
+    away = np.where(t > 0, np.min([np.abs(t - end) for end in ends], axis=0), np.inf)
+    for j in np.argsort(away, axis=None)[: min(2 * SETTINGS.single_values, np.count_nonzero(t))].tolist():
+        for to in (0.0, *past, t.flat[j] - reach, t.flat[j] + reach):
+            if to >= 0.0 and 0.0 < abs(to - t.flat[j]) <= reach:
+                factor = np.ones(t.shape)
+                factor.flat[j] = to / t.flat[j]
+                yield x | {name: factor * W}
+    drawn = np.where(t > 0, 0.0, atom.sizes(pull))
+    if drawn.any():
+        alone = pull * (np.arange(t.size).reshape(t.shape) == np.argmax(drawn)) / drawn.max()
+        for share in (1.0, 0.1, 0.01):
+            yield x | {name: W + share * reach * alone}
 
 
 def _spectra(s: np.ndarray, kinks: list[float], reach: float) -> Iterator[np.ndarray]:

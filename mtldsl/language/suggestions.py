@@ -20,6 +20,9 @@ SYNONYMS = {
     "l12_norm": "column_sparse, column_sparsity, column_group_lasso",
     "l1_inf_norm": "l1_linf, linf_1, l_inf_1",
     "exclusive_lasso": "exclusive, exclusive_sparsity, elitist_lasso, squared_l1, l1_squared",
+    "mcp": "minimax_concave, mc_plus, firm_threshold",
+    "scad": "smoothly_clipped_absolute_deviation",
+    "capped_l1": "capped_lasso, capped_l1_l1, multi_stage",
     "group_norm": "group_sparsity",
     "latent_group_norm": "latent_group_lasso, overlapping_group_lasso, overlap_group_lasso, overlap_norm",
     "squared_cluster_norm": "cluster, clustered, box, spectral_box, spectral_k_support, clustered_mtl",
@@ -92,7 +95,6 @@ _ADVICE = {
     "group_lasso": "l21_norm(W), a row a group, or group_norm(W, groups)",
     "ordinal": "absolute_loss of the ranks 1, 2, 3, ...: there is no ordinal loss",
     "ranking": "structured_hinge(W, tasks, metric=ROCArea()), which ranks positives above negatives",
-    "capped_l1": "capped_trace_norm(W, tau), which caps singular values: there is no penalty that caps entries",
     "max_loss": "worst_task(loss), the largest loss of a task",
     "minimax": "worst_task(loss), the largest loss of a task",
 }
@@ -144,6 +146,8 @@ def meant(typed: str, known: Iterable[str]) -> str | None:
     ('l1_norm(W) + ridge(W)', None)
     """
     known = list(known)
+    if typed.startswith("__"):  # a name of Python's own
+        return None
     names = {
         _plain(other): word
         for word, others in SYNONYMS.items()

@@ -19,6 +19,7 @@ from mtldsl.atoms import learned_structures, losses, metrics, regularizers, sets
 from mtldsl.atoms.losses.classification import ExponentialLoss
 from mtldsl.atoms.losses.log_link import GammaLoss
 from mtldsl.atoms.losses.multiclass import CrammerSingerLoss, SoftmaxLoss
+from mtldsl.atoms.regularizers.concave_sizes import CappedL1, MinimaxConcavePenalty, SmoothlyClippedDeviation
 from mtldsl.atoms.regularizers.exclusive_lasso import ExclusiveLasso
 from mtldsl.atoms.regularizers.group_norms import TreeNorm
 from mtldsl.atoms.regularizers.l1_and_l21_norms import SortedL1Norm
@@ -170,6 +171,9 @@ total_variation = regularizer(regularizers.TotalVariation)
 
 kronecker_ridge = regularizer(regularizers.KroneckerRidge)
 
+mcp = regularizer(MinimaxConcavePenalty)
+scad = regularizer(SmoothlyClippedDeviation)
+capped_l1 = regularizer(CappedL1)
 rank = regularizer(regularizers.Rank)
 log_rank = structure(learned_structures.LogRank)
 capped_trace_norm = structure(learned_structures.CappedTraceNorm)

@@ -33,6 +33,7 @@ _ARGUMENTS = {
     "graph_laplacian": ", np.array([[1.0, -1.0], [-1.0, 1.0]])",
     "kronecker_ridge": ", np.eye(3), np.eye(2)",
     "capped_trace_norm": ", tau=1.0",
+    "capped_l1": ", tau=1.0",
     "schatten_norm": ", p=0.5",
     "spectral_penalty": ", np.log1p, lambda s: 1 / (1 + s)",
     "mkl_norm": ", [mtl.similarities.union(), mtl.similarities.individual()], p=2",

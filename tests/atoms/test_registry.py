@@ -16,7 +16,7 @@ from mtldsl.extending.laws import loss_laws, matrix_function_laws, trait_laws
 from mtldsl.reference.registry import FORMULAS, SPECTRA, STRUCTURES
 from tests.law_groups import groups, run_all
 from tests.loops import for_each
-from tests.registry_cases import MATRIX_FUNCTIONS, REGULARIZERS, SPECTRAL, WEIGHTS_SHAPE, convex
+from tests.registry_cases import CONCAVE, MATRIX_FUNCTIONS, REGULARIZERS, SPECTRAL, WEIGHTS_SHAPE, convex
 from tests.registry_cases import STRUCTURES as LEARNED
 
 #: those of metrics are those of structured_hinge, whose examples they are
@@ -68,7 +68,7 @@ def test_every_atom_has_a_formula_and_every_formula_an_atom():
     spectrum that is not convex has one in numpy.
     """
     structures = {name for name, cls in REGISTRY.items() if issubclass(cls, Structure) and cls.learns}
-    spectral = {case.values[0].name for case in SPECTRAL}
+    spectral = {case.values[0].name for case in SPECTRAL + CONCAVE}
     assert structures == set(STRUCTURES) and spectral == set(SPECTRA)
     without = spectral | {name for name in structures if REGISTRY[name].convex is not True}
     assert set(REGISTRY) - set(FORMULAS) == without
@@ -76,7 +76,7 @@ def test_every_atom_has_a_formula_and_every_formula_an_atom():
 
 
 def test_every_function_of_a_matrix_obeys_some_laws():
-    cases = convex(MATRIX_FUNCTIONS) + LEARNED + SPECTRAL
+    cases = convex(MATRIX_FUNCTIONS) + LEARNED + SPECTRAL + CONCAVE
     assert {case.values[0].name for case in cases} == {
         name for name, cls in REGISTRY.items() if issubclass(cls, MatrixFunction)
     }

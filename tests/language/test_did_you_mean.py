@@ -48,7 +48,6 @@ def test_what_is_meant(typed, word):
     [
         ("ordinal_loss", "there is no ordinal loss"),
         ("ranking", "structured_hinge(W, tasks, metric=ROCArea())"),
-        ("capped_l1", "there is no penalty that caps entries"),
         ("max_loss", "worst_task(loss)"),
     ],
 )

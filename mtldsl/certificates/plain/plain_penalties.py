@@ -222,6 +222,31 @@ def max_norm(W, atom):
     return size * low, size * high
 
 
+def _sizes(W, atom):
+    return _lengths(W, 1) if atom.rows else np.abs(W)
+
+
+@defined("mcp", "matrix")
+def mcp(W, atom):
+    """sum of t - t^2 / (2 gamma) up to gamma, then gamma / 2"""
+    t = np.minimum(_sizes(W, atom), atom.gamma)
+    return np.sum(t * (1.0 - t / (2.0 * atom.gamma)))
+
+
+@defined("scad", "matrix")
+def scad(W, atom):
+    """sum of t up to 1, t - (t - 1)^2 / (2 (a - 1)) up to a, then (a + 1) / 2"""
+    t, a = _sizes(W, atom), atom.a
+    bent = np.minimum(t, a) - np.square(np.clip(t, 1.0, a) - 1.0) / (2.0 * (a - 1.0))
+    return np.sum(bent)
+
+
+@defined("capped_l1", "matrix")
+def capped_l1(W, atom):
+    """sum of min(t, tau)"""
+    return np.sum(np.minimum(_sizes(W, atom), atom.tau))
+
+
 # --------------------------------------------------------------------------------------------------------------
 # Functions of singular values. s: those of W (p, q), largest first, and zeros up to p of them; W: the matrix itself.
 
