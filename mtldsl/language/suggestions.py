@@ -93,7 +93,7 @@ _ADVICE = {
     "norm": "l1_norm, l21_norm, frobenius_norm, trace_norm or another; mtldsl words lists them",
     "words": "mtldsl words, on the command line, or see docs/words.md",
     "group_lasso": "l21_norm(W), a row a group, or group_norm(W, groups)",
-    "ordinal": "absolute_loss of the ranks 1, 2, 3, ...: there is no ordinal loss",
+    "ordinal": "logistic_loss of one task a threshold, with W[:, 1:] == W[:, :-1] (docs/language.md#ordered-labels): there is no ordinal loss",
     "ranking": "structured_hinge(W, tasks, metric=ROCArea()), which ranks positives above negatives",
     "max_loss": "worst_task(loss), the largest loss of a task",
     "minimax": "worst_task(loss), the largest loss of a task",
@@ -114,8 +114,8 @@ _ENDINGS = (
 def advice(typed: str) -> str | None:
     """Return what to write in place of a name that no word has, None where nothing is near.
 
-    >>> advice("max_loss"), advice("OrdinalLoss"), advice("zebra")
-    ('worst_task(loss), the largest loss of a task', 'absolute_loss of the ranks 1, 2, 3, ...: there is no ordinal loss', None)
+    >>> advice("max_loss"), advice("MinimaxLoss"), advice("zebra")
+    ('worst_task(loss), the largest loss of a task', 'worst_task(loss), the largest loss of a task', None)
     """
     asked = _plain(typed)
     names = {_plain(name): text for name, text in _ADVICE.items()}
