@@ -141,7 +141,8 @@ class Objective(NoArray):
             raise ModelError(
                 "a loss stands in the objective; a norm of residuals may be bounded, where tasks share X",
                 term=text,
-                write_instead="write frobenius_norm(X @ W - Y) <= c, whose half square is squared_loss, or l1_norm(X @ W - Y) <= c",
+                write_instead=f"write frobenius_norm(X @ W - Y) <= c, whose half square is squared_loss, beside {self.terms[0].atom_text} with any "
+                "coefficient >= 0",
             )
         if len(self.terms) != 1:
             raise ModelError(
