@@ -76,6 +76,7 @@ html_theme_options = {
     "logo": {"text": "mtldsl"},
     "navigation_with_keys": False,
     "show_prev_next": True,
+    "collapse_navigation": True,  # the names of 230 pages on each of them made up most of its text
     "header_links_before_dropdown": 7,
     "navbar_end": ["theme-switcher"],
     "footer_start": ["copyright"],
