@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,17 +52,13 @@ SETTINGS = InputCheckSettings()
 
 def require_finite(X, names, what: str) -> None:
     """DataError, with row and column, unless every entry of X (n, d), dense or CSR, is a number of at most `MAX_MAGNITUDE`."""
-    if X.dtype.kind in "iub" or all(
-        part.min() >= -MAX_MAGNITUDE and part.max() <= MAX_MAGNITUDE for _, part in _pieces(X)
-    ):  # NaN is not <=
-        return
     bad, first = 0, None
-    for at, part in _pieces(X):
-        wrong = ~(np.abs(part) <= MAX_MAGNITUDE)  # NaN, too
-        found = int(np.count_nonzero(wrong))
-        if found and first is None:
-            first = _place(X, at, np.argwhere(wrong)[0])
-        bad += found
+    for at, part in () if X.dtype.kind in "iub" else _pieces(X):
+        if part.min() >= -MAX_MAGNITUDE and part.max() <= MAX_MAGNITUDE:  # NaN is not
+            continue
+        wrong = np.argwhere(~(np.abs(part) <= MAX_MAGNITUDE))
+        first = first or _place(X, at, wrong[0])
+        bad += len(wrong)
     if first is None:
         return
     row, column, value = first
@@ -79,7 +75,10 @@ def require_finite(X, names, what: str) -> None:
 
 def require_visible(X, names, what: str) -> None:
     """DataError where a column is not zero, but so small that its squares are: solvers would take it for zero."""
-    if X.dtype.kind in "iub" or not X.shape[0] or not _has_small_entries(X):
+    if X.dtype.kind in "iub" or not X.shape[0]:
+        return
+    # asked first: a column for each of them may be more than there is memory for
+    if not any(((np.abs(part) < MIN_MAGNITUDE) & (part != 0)).any() for _, part in _pieces(X)):
         return
     if sparse.issparse(X):  # of the columns that have an entry: there may be very many columns
         columns, places = np.unique(X.indices, return_inverse=True)
@@ -90,23 +89,18 @@ def require_visible(X, names, what: str) -> None:
         columns, largest = np.arange(X.shape[1]), np.zeros(X.shape[1])
         for _, part in _pieces(X):
             np.maximum(largest, np.abs(part).max(axis=0), out=largest)
+    refuse_invisible(largest, lambda k: names[columns[k]] if names else f"column {columns[k]}", what)
+
+
+def refuse_invisible(largest: np.ndarray, name_of: Callable[[int], str], what: str) -> None:
+    """DataError where the largest absolute value of a column is not zero, and its square is."""
     lost = np.flatnonzero((largest > 0) & (largest < MIN_MAGNITUDE))
     if lost.size:
-        column = int(columns[lost[0]])
         raise DataError(
-            f"the largest entry of {names[column] if names else f'column {column}'} is {largest[lost[0]]:g}, whose square is 0 in "
-            f"float64; rescale or standardise the column, or write zeros ({lost.size} such columns)",
+            f"the largest entry of {name_of(int(lost[0]))} is {largest[lost[0]]:g}, whose square is 0 in float64; rescale or standardise the "
+            f"column, or write zeros ({lost.size} such columns)",
             term=what,
         )
-
-
-def _has_small_entries(X) -> bool:
-    """Asked first: a column for each of them may be more than there is memory for."""
-    for _, part in _pieces(X):
-        small = np.abs(part) < MIN_MAGNITUDE
-        if small.any() and (small & (part != 0)).any():  # most data have none, or zeros alone
-            return True
-    return False
 
 
 def _pieces(X):
@@ -301,6 +295,20 @@ def as_design(table, what: str = "X", fill: np.ndarray | None = None) -> tuple[A
     return X if fixed else stack([(X, None)]), names
 
 
+def as_learned(given, names: Sequence[str], what: str, whose: str, fill: np.ndarray | None = None) -> Any:
+    """Return `as_design` of inputs that are to have these columns; whose : such as "the weights were learned on"."""
+    X, columns = as_design(given, what, fill)
+    wrong = unlike(names, columns, given)
+    if wrong is not None:
+        raise DataError(f"{what} has the columns {list_names(columns)}; {wrong}")
+    if X.shape[1] != len(names):
+        raise DataError(
+            f"{what} has shape {X.shape}, but {whose} {len(names)} features",
+            write_instead=f"give a matrix of n rows and {len(names)} columns",
+        )
+    return X
+
+
 def as_rows(
     table, what: str = "X", fill: np.ndarray | None = None
 ) -> tuple[Any, bool, tuple[str, ...] | None]:
@@ -470,6 +478,11 @@ def as_names(names, found, count: int, what: str, prefix: str | None = None) -> 
             raise DataError(f"the name {name!r} occurs twice; names must be distinct", term=what)
         seen.add(name)
     return names
+
+
+def list_names(names) -> str:
+    """At most eight names, for a message."""
+    return ", ".join(map(repr, names[:8])) + ", ..." * (len(names) > 8)
 
 
 def is_numbered(names: Sequence[str]) -> bool:

@@ -29,6 +29,7 @@ class RowStorageSettings:
     picked_halvings     : of the entries of X: columns with fewer are picked by rows
     sparse_image_factor : entries of all columns over those of some, from which on picking these pays
     row_product_tasks   : vectors from which on rows of a wide X^T beat columns of X
+    piece_samples       : samples of which a temporary stays in the cache
     """
 
     gathered_entries: int = 1 << 19
@@ -37,6 +38,7 @@ class RowStorageSettings:
     picked_halvings: int = 6
     sparse_image_factor: int = 10
     row_product_tasks: int = 4
+    piece_samples: int = 1 << 14
 
 
 SETTINGS = RowStorageSettings()
@@ -72,16 +74,6 @@ def row_views(stacked, offsets) -> list:
         parts = np.asarray(data[entries]), np.asarray(indices[entries])
         views.append(csr_of(*parts, local, stacked.shape[1]))
     return views
-
-
-class WidenedRows:
-    """The same matrices in float64, one at a time: sums of many float32 numbers would be those of rounding errors."""
-
-    def __init__(self, inputs: list):
-        self.inputs = inputs
-
-    def __iter__(self):
-        return (X.astype(float, copy=False) for X in self.inputs)
 
 
 def stack(parts: list):
