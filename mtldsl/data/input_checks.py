@@ -32,18 +32,13 @@ from mtldsl.utils.validation import (
 )
 
 # --------------------------------------------------------------------------------------------------------------
-# What the entries of inputs have to be: finite, and of a size that float64 can square. Looked at piece by piece, in bounded memory.
+# What the entries of inputs have to be: finite, and of a size that float64 can square. No copy of them is made.
 
 
 @dataclass(frozen=True)
 class InputCheckSettings:
-    """Sizes of the slabs that checks look at in one go.
+    """Size of a slab: `slab_rows`, whose ids are compared in one go."""
 
-    slab_entries : inputs: as many as stay in a core's own cache while several questions are asked of them
-    slab_rows    : rows whose ids are compared
-    """
-
-    slab_entries: int = 1 << 14
     slab_rows: int = 1 << 20
 
 
@@ -52,16 +47,17 @@ SETTINGS = InputCheckSettings()
 
 def require_finite(X, names, what: str) -> None:
     """DataError, with row and column, unless every entry of X (n, d), dense or CSR, is a number of at most `MAX_MAGNITUDE`."""
-    bad, first = 0, None
-    for at, part in () if X.dtype.kind in "iub" else _pieces(X):
-        if part.min() >= -MAX_MAGNITUDE and part.max() <= MAX_MAGNITUDE:  # NaN is not
-            continue
-        wrong = np.argwhere(~(np.abs(part) <= MAX_MAGNITUDE))
-        first = first or _place(X, at, wrong[0])
-        bad += len(wrong)
-    if first is None:
+    numbers = X.data if sparse.issparse(X) else X
+    if numbers.dtype.kind in "iub" or not numbers.size:
         return
-    row, column, value = first
+    if numbers.min() >= -MAX_MAGNITUDE and numbers.max() <= MAX_MAGNITUDE:  # NaN is not
+        return
+    wrong = ~((numbers >= -MAX_MAGNITUDE) & (numbers <= MAX_MAGNITUDE))
+    bad, first = int(np.count_nonzero(wrong)), int(wrong.argmax())
+    row, column = divmod(first, X.shape[1])
+    value = X.data[first] if sparse.issparse(X) else X[row, column]
+    if sparse.issparse(X):
+        row, column = int(np.searchsorted(X.indptr, first, side="right")) - 1, int(X.indices[first])
     where = f"{what}: {value} in row {row}, column {repr(names[column]) if names else column}"
     if np.isfinite(value):
         raise DataError(
@@ -77,18 +73,15 @@ def require_visible(X, names, what: str) -> None:
     """DataError where a column is not zero, but so small that its squares are: solvers would take it for zero."""
     if X.dtype.kind in "iub" or not X.shape[0]:
         return
-    # asked first: a column for each of them may be more than there is memory for
-    if not any(((np.abs(part) < MIN_MAGNITUDE) & (part != 0)).any() for _, part in _pieces(X)):
-        return
-    if sparse.issparse(X):  # of the columns that have an entry: there may be very many columns
+    if sparse.issparse(X):
+        # asked first: there may be more columns than there is memory for
+        if not ((X.data < MIN_MAGNITUDE) & (X.data > -MIN_MAGNITUDE) & (X.data != 0)).any():
+            return
         columns, places = np.unique(X.indices, return_inverse=True)
         largest = np.zeros(columns.size)
-        for at, part in _pieces(X):
-            np.maximum.at(largest, places[at : at + part.size], np.abs(part))
+        np.maximum.at(largest, places, np.abs(X.data))
     else:
-        columns, largest = np.arange(X.shape[1]), np.zeros(X.shape[1])
-        for _, part in _pieces(X):
-            np.maximum(largest, np.abs(part).max(axis=0), out=largest)
+        columns, largest = np.arange(X.shape[1]), np.maximum(X.max(axis=0), -X.min(axis=0))
     refuse_invisible(largest, lambda k: names[columns[k]] if names else f"column {columns[k]}", what)
 
 
@@ -101,22 +94,6 @@ def refuse_invisible(largest: np.ndarray, name_of: Callable[[int], str], what: s
             f"column, or write zeros ({lost.size} such columns)",
             term=what,
         )
-
-
-def _pieces(X):
-    """(position, rows of a dense matrix from there on or stored entries of a sparse one)."""
-    numbers = X.data if sparse.issparse(X) else X
-    step = SETTINGS.slab_entries if sparse.issparse(X) else max(SETTINGS.slab_entries // X.shape[1], 1)
-    return ((at, numbers[at : at + step]) for at in range(0, len(numbers), step))
-
-
-def _place(X, at: int, index) -> tuple[int, int, float]:
-    """(row, column, value) of an entry of the piece that begins at `at`."""
-    if not sparse.issparse(X):
-        row, column = at + int(index[0]), int(index[1])
-        return row, column, X[row, column]
-    entry = at + int(index[0])
-    return int(np.searchsorted(X.indptr, entry, side="right")) - 1, int(X.indices[entry]), X.data[entry]
 
 
 # --------------------------------------------------------------------------------------------------------------

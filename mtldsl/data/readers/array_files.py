@@ -264,15 +264,14 @@ def read_libsvm(
     read = [libsvm_rows(one, None, one.stem, True, None, given)[:2] for one in paths]
     inputs = _counted_from(zero_based, [X for X, _ in read], paths, n_features)
     labels = [y for _, y in read]
-    if len(paths) > 1:
+    if not (one_vs_rest or multilabel):
+        signs = [as_signs(y, p) for y, p in zip(labels, paths, strict=True)] if binary else labels
         names = [p.stem for p in paths]
         names = names if len(set(names)) == len(names) else [str(p) for p in paths]
-        signs = [as_signs(y, p) for y, p in zip(labels, paths, strict=True)] if binary else labels
-        made = Tasks.separate(inputs, signs, task_names=names)
-        return _described(made, labels) if binary else made
-    if not (one_vs_rest or multilabel):
-        y = as_signs(labels[0], paths[0]) if binary else labels[0]
-        made = Tasks.shared(inputs[0], y, task_names=[paths[0].stem])
+        if len(paths) > 1:
+            made = Tasks.separate(inputs, signs, task_names=names)
+        else:
+            made = Tasks.shared(inputs[0], signs[0], task_names=names)
         return _described(made, labels) if binary else made
     rows = [{label} for label in labels[0].tolist()] if given is None else [set(row) for row in given]
     known = sorted(set().union(*rows))
