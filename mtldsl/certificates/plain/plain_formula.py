@@ -11,7 +11,6 @@ from typing import Any
 class PlainSettings:
     """Limits of plain formulas.
 
-    slab_rows           : samples of which a formula's temporaries stay in the cache
     labelling_entries   : most entries of all tables of labellings together: about a tenth of a second
     table_entries       : tables of a metric that are looked at together: 16 MB
     own_tables          : most tables of a task of a user's metric, as where it is checked while it is used
@@ -21,7 +20,6 @@ class PlainSettings:
     rounding_directions : random signs of rounding errors that a function of many numbers is tried with
     """
 
-    slab_rows: int = 1 << 14
     labelling_entries: int = 50_000_000
     table_entries: int = 1 << 21
     own_tables: int = 4_000_000

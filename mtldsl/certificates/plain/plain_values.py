@@ -320,22 +320,18 @@ def rounding_seen(plain: float, moved: list[Any]) -> float:
 
 
 def pointwise(function, term: Any, z: np.ndarray) -> np.ndarray:
-    """Write the losses of samples (N,), weighted, over z, and return it."""
-    y, s = term.tasks.targets, term.tasks.sample_weights
-    for first in range(0, z.size, SETTINGS.slab_rows):
-        some = slice(first, first + SETTINGS.slab_rows)
-        l = function(z[some], y[some], term.atom)
-        z[some] = l if s is None else s[some] * l
-    return z
+    """Return the losses of samples (N,), weighted."""
+    l, s = function(z, term.tasks.targets, term.atom), term.tasks.sample_weights
+    return l if s is None else s * l
 
 
 def rounding_of_samples(term: Any, function, size, z: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """Bound (N,) how far rounding may have moved every sample's loss at predictions z, the sums of numbers of these sizes."""
     step = EPS * (8.0 + np.sqrt(term.tasks.n_features)) * (sizes + np.abs(term.tasks.targets))
-    l = pointwise(function, term, z.copy())
+    l = pointwise(function, term, z)
     moved = [np.abs(pointwise(function, term, z + sign * step) - l) for sign in (1.0, -1.0)]
     total = np.maximum(*moved) + EPS * ROUNDING_UNITS * np.abs(l)
-    return total if size is None else total + EPS * ROUNDING_UNITS * pointwise(size, term, z.copy())
+    return total if size is None else total + EPS * ROUNDING_UNITS * pointwise(size, term, z)
 
 
 def totals_of(tasks: Any) -> np.ndarray:
