@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 
 from mtldsl.certificates.multipliers import (
-    SETTINGS as MULTIPLIERS,
-)
-from mtldsl.certificates.multipliers import (
+    SETTINGS,
     losses_work,
     make_stationary,
     region,
@@ -24,18 +22,6 @@ from mtldsl.utils.caching import cached_property
 
 # --------------------------------------------------------------------------------------------------------------
 # The relative duality gap, and the size below which an optimum counts as zero when a gap is made relative.
-
-
-@dataclass(frozen=True)
-class BoundSettings:
-    """Shares of a lower bound."""
-
-    zero_share: float = 1e-8  # part of the objective at weights of zero below which an optimum counts as zero
-    # step back from the end of an interval that tells whether a concave function rises there
-    back_step_share: float = 1e-4
-
-
-SETTINGS = BoundSettings()
 
 
 #: the smallest number by which anything can be divided
@@ -94,22 +80,13 @@ def objective_scale(form: NormalForm) -> float:
 
 
 def _medians(loss: LossTerm) -> np.ndarray:
-    """(m,) of every task's labels; of an even number of them the mean of the middle two. Their means, where rows are elsewhere: these are known."""
+    """(m,) of every task's labels. Their means, where rows are elsewhere: these are known."""
     tasks: Any = loss.tasks
     if not tasks.in_memory:
         return tasks.label_sums()[0] / tasks.counts
     if tasks.is_shared and tasks.mask is None:
-        return _median_of_rows(tasks.targets.reshape(tasks.n_tasks, -1))
-    return np.array([_median_of_rows(y[None, :])[0] for y in tasks.per_task(tasks.targets)])
-
-
-def _median_of_rows(table: np.ndarray) -> np.ndarray:
-    """As np.median(table, axis=1), which asks so much about its argument that it takes longer than all else on small data."""
-    half, odd = divmod(table.shape[1], 2)
-    if odd:
-        return np.partition(table, half, axis=1)[:, half]
-    ordered = np.partition(table, (half - 1, half), axis=1)
-    return 0.5 * ordered[:, half - 1] + 0.5 * ordered[:, half]
+        return np.median(tasks.targets.reshape(tasks.n_tasks, -1), axis=1)
+    return np.array([np.median(y) for y in tasks.per_task(tasks.targets)])
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -151,7 +128,7 @@ class Bound:
         names = " and ".join(name for name in self.region if name not in self.intercepts)
         if not names:
             return ""
-        return f"no term bounds {names}: proven for all {names} up to {MULTIPLIERS.reach_factor:,.0f} times the size of the solution's"
+        return f"no term bounds {names}: proven for all {names} up to {SETTINGS.reach_factor:,.0f} times the size of the solution's"
 
 
 def dual_bound(form: NormalForm, blocks: Blocks, loss_duals=None, function_duals=None) -> tuple[float, str]:
@@ -326,15 +303,6 @@ def _of_function(f: FunctionTerm, v, image) -> float:
     return total + (float(np.vdot(v, v)) / (2.0 * modulus) if modulus > 0 else 0.0)
 
 
-def _outside_domain(form: NormalForm, blocks: Blocks, proof: Bound) -> float:
-    """sum of |<v, what of B x lies outside the domain>|: what objectives there lack, of weights that rounding has moved out."""
-    total = 0.0
-    for f, v in zip(form.functions, proof.function_duals, strict=True):
-        outside = f.atom.outside(f.map.forward(blocks))
-        total += 0.0 if outside is None else abs(float(np.vdot(v, outside)))
-    return total
-
-
 def check_weak_duality(form: NormalForm, blocks: Blocks, proof: Bound, objective: float) -> None:
     """ProofError where a bound lies above the objective of weights within all constraints, by more than rounding.
 
@@ -343,7 +311,10 @@ def check_weak_duality(form: NormalForm, blocks: Blocks, proof: Bound, objective
     rounding = rounding_of(form, blocks, proof, objective)
     if not proof.value > objective + rounding:
         return
-    rounding += _outside_domain(form, blocks, proof)
+    # what objectives there lack, of weights that rounding has moved out of a domain
+    for f, v in zip(form.functions, proof.function_duals, strict=True):
+        outside = f.atom.outside(f.map.forward(blocks))
+        rounding += 0.0 if outside is None else abs(float(np.vdot(v, outside)))
     if not proof.value > objective + rounding:
         return
     surplus = {}

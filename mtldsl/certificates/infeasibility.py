@@ -18,20 +18,8 @@ import numpy as np
 
 from mtldsl.atoms.matrix_function import Set
 from mtldsl.certificates.dual_bound import Bound, prove, rounding_of
-from mtldsl.certificates.multipliers import SETTINGS as MULTIPLIERS
-from mtldsl.certificates.multipliers import stationarity
+from mtldsl.certificates.multipliers import SETTINGS, stationarity
 from mtldsl.normal_form.form import Blocks, NormalForm
-
-
-@dataclass(frozen=True)
-class SeparationSettings:
-    """Limit of the search for a separation."""
-
-    lbfgs_iterations: int = 2000  # iterations of L-BFGS-B; it has twice as many evaluations
-
-
-SETTINGS = SeparationSettings()
-
 
 _TINY = float(np.finfo(float).tiny)
 
@@ -109,7 +97,7 @@ def _margin(only: NormalForm, x: Blocks) -> tuple[float, float]:
     if not everywhere.region and (margin := everywhere.value - rounding_of(only, x, everywhere, 0.0)) > 0:
         return margin, np.inf
     residual = stationarity(only, [], v)
-    least = MULTIPLIERS.reach_factor * max(float(np.abs(array).max(initial=0.0)) for array in x.values())
+    least = SETTINGS.reach_factor * max(float(np.abs(array).max(initial=0.0)) for array in x.values())
     slope = sum(float(np.abs(r).sum()) for r in residual.values())
     value = sum(f.dual_value(dual) for f, dual in zip(only.functions, v, strict=True))
     if not np.isfinite(value):

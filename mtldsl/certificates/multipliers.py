@@ -27,11 +27,17 @@ ROUNDING_SHARE = 1e-12
 
 @dataclass(frozen=True)
 class MultiplierSettings:
-    """Limits of repairs of multipliers, and of the region that a proof covers."""
+    """Limits of repairs of multipliers, of what a bound of them covers, and of the search for multipliers that separate constraints."""
 
     reach_factor: float = 100.0  # size that weights may have, of the solution's, and the residual is paid for
     clip_rounds: int = 12  # rounds of least squares and clipping before a block is given up
     patience_rounds: int = 4  # first rounds that need not halve the residual
+    zero_share: float = 1e-8  # part of the objective at weights of zero below which an optimum counts as zero
+    # step back from the end of an interval that tells whether a concave function rises there
+    back_step_share: float = 1e-4
+    lbfgs_iterations: int = (
+        2000  # iterations of L-BFGS-B that look for a separation; it has twice as many evaluations
+    )
 
 
 SETTINGS = MultiplierSettings()

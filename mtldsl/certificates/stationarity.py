@@ -426,7 +426,11 @@ def stationarity_of(
                 decreases[name] = term.coefficient * (now - least) / size
     if sum(name != "weights" for name in decreases) > 1:
         decreases["matrices"] = (objective - kept_value(form, blocks, best)) / size
-    decreases = {name: _decrease(value) for name, value in decreases.items()}
+    # a difference of equal numbers may come out a rounding error below zero; by more, or without a value, nothing is known
+    decreases = {
+        name: max(float(value), 0.0) if value >= -_DECREASE_ROUNDING_SHARE else np.inf
+        for name, value in decreases.items()
+    }
     of_matrices = max((decrease for name, decrease in decreases.items() if name != "weights"), default=0.0)
     gradient = profile_gradient(form, blocks) if kept.is_convex else None
     if gradient is not None:
@@ -439,11 +443,6 @@ def stationarity_of(
     possible = size * decreases["weights"]
     in_relation = possible / max(quadratic, 1e-8 * size)  # the weights may be zero, or all but
     return Stationarity(decreases, None, max(in_relation, of_matrices), size)
-
-
-def _decrease(value: float) -> float:
-    """A difference of equal numbers may come out a rounding error below zero; by more, or without a value, nothing is known."""
-    return max(float(value), 0.0) if value >= -_DECREASE_ROUNDING_SHARE else np.inf
 
 
 def profile_gradient(form: NormalForm, blocks: Blocks) -> float | None:

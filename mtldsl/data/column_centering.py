@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mtldsl.data.derived import with_inputs
+from mtldsl.data.derived import with_fields
 from mtldsl.data.row_storage import is_mapped
 from mtldsl.data.task_data import T
 from mtldsl.utils.memory import available_memory
@@ -59,9 +59,11 @@ def columns_near_zero(tasks: T) -> tuple[T, np.ndarray, np.ndarray] | None:
     centres, columns = np.where(far, means, 0.0)[:, is_far], columns[is_far]
     near = np.array(X, order="C")
     near[:, columns] = own[:, is_far] - centres.repeat(counts, axis=0)
-    inputs = [near] if tasks.is_shared else np.split(near, tasks.offsets[1:-1])
-    moved = with_inputs(tasks, inputs, scaling=None, imputation=tasks.imputation)
-    return moved, columns, np.broadcast_to(centres.T, (columns.size, tasks.n_tasks))
+    return (
+        with_fields(tasks, near, scaling=None),
+        columns,
+        np.broadcast_to(centres.T, (columns.size, tasks.n_tasks)),
+    )
 
 
 def _is_far_from_zero(low: np.ndarray, high: np.ndarray) -> np.ndarray:

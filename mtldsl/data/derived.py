@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from mtldsl.data.row_storage import WidenedRows, csr_of, require_memory_for
+from mtldsl.data.row_storage import csr_of, require_memory_for
 from mtldsl.data.scaling import Imputation, Scaling
-from mtldsl.data.task_data import T, TaskData
+from mtldsl.data.task_data import T, TaskData, fields_of_table
 from mtldsl.errors import DataError, Spelled
 from mtldsl.utils.memory import require_memory
 from mtldsl.utils.validation import as_flag, as_list, as_positions, as_whole, quoted
@@ -22,9 +22,9 @@ _FIELDS = (
 )  # fmt: skip
 
 
-def with_fields(tasks: T, **fields) -> T:
-    """The same tasks but for these fields, which are the constructor's; labels and weights are flat."""
-    inputs = {"shared": tasks.X} if tasks.is_shared else {"stacked": tasks.stacked}
+def with_fields(tasks: T, X=None, **fields) -> T:
+    """The same tasks but for their matrix X and these fields, which are the constructor's; labels and weights are flat, lists with counts=None."""
+    inputs = {"shared" if tasks.is_shared else "stacked": _matrix(tasks) if X is None else X}
     return type(tasks)(**({name: getattr(tasks, name) for name in _FIELDS} | inputs | fields))
 
 
@@ -56,7 +56,7 @@ def standardize(tasks: T, center: bool = True, scale: bool = True, each_fold: bo
     center, scale = as_flag(center, "standardize(center"), as_flag(scale, "standardize(scale")
     each_fold = as_flag(each_fold, "standardize(each_fold")
     refuse_standardizing(tasks, center)
-    inputs = [tasks.X] if tasks.is_shared else WidenedRows(tasks.inputs)
+    inputs = [tasks.X] if tasks.is_shared else tasks.inputs
     return scaled_by(
         tasks, replace(Scaling.of(inputs, center, scale), each_fold=(center, scale) if each_fold else None)
     )
@@ -79,10 +79,7 @@ def scaled_by(tasks: T, scaling: Scaling) -> T:
     require_scaling(tasks, scaling)
     if not tasks.is_shared:
         require_memory_for(tasks.stacked, tasks.n_samples)
-    inputs = [tasks.X] if tasks.is_shared else tasks.inputs
-    return with_inputs(
-        tasks, [scaling.apply(X) for X in inputs], scaling=scaling, imputation=tasks.imputation
-    )
+    return with_fields(tasks, scaling.apply(_matrix(tasks)), scaling=scaling)
 
 
 def require_scaling(tasks: TaskData, scaling) -> None:
@@ -128,7 +125,7 @@ def scaled_anew(tasks: T) -> T:
     old = tasks.scaling
     if old is None or old.each_fold is None:
         return tasks
-    here = Scaling.of([tasks.X] if tasks.is_shared else WidenedRows(tasks.inputs), *old.each_fold)
+    here = Scaling.of([tasks.X] if tasks.is_shared else tasks.inputs, *old.each_fold)
     return scaled_like(
         tasks, replace(old, mean=old.mean + old.scale * here.mean, scale=old.scale * here.scale)
     )
@@ -139,9 +136,7 @@ def scaled_like(tasks: T, new: Scaling | None) -> T:
     old = tasks.scaling
     if old is None or new is None or old == new:
         return tasks
-    own = "shared" if tasks.is_shared else "stacked"
-    X = tasks.X if tasks.is_shared else tasks.stacked
-    return with_fields(tasks, **{own: in_units_of(X, old, new)}, scaling=new)
+    return with_fields(tasks, in_units_of(_matrix(tasks), old, new), scaling=new)
 
 
 def in_units_of(X, old: Scaling | None, new: Scaling | None) -> Any:
@@ -221,7 +216,7 @@ def rows_filled(tasks: TaskData, rows, values: np.ndarray | None):
 
 def _filled(tasks: T, imputation: Imputation) -> T:
     X = np.where(imputation.gaps.toarray(), _scaled(tasks, imputation.values), _matrix(tasks))
-    return with_fields(tasks, **{"shared" if tasks.is_shared else "stacked": X}, imputation=imputation)
+    return with_fields(tasks, X, imputation=imputation)
 
 
 def _matrix(tasks: TaskData) -> Any:
@@ -299,10 +294,9 @@ def select_features(tasks: T, features) -> T:
     mtldsl.errors.DataError: select_features('ages'): there is no such feature; did you mean 'age'?
     """
     index = chosen(features, tasks.feature_names, "select_features", "feature")
-    inputs = {"shared": tasks.X} if tasks.is_shared else {"stacked": tasks.stacked}
     return with_fields(
         tasks,
-        **{layout: _columns(X, index) for layout, X in inputs.items()},
+        _columns(_matrix(tasks), index),
         feature_names=tuple(tasks.feature_names[j] for j in index),
         **_what_made_them(tasks, index),
     )
@@ -388,18 +382,13 @@ def _tables(tasks: TaskData):
 
 
 def _of_tables(tasks: T, X, Y, S, index, rows: Any = slice(None)) -> T:
-    labelled = ~np.isnan(Y)
-    return type(tasks)(
-        shared=X,
-        targets=[y[kept] for y, kept in zip(Y.T, labelled.T, strict=True)],
-        mask=None if labelled.all() else labelled,
-        sample_weights=None if S is None else [s[kept] for s, kept in zip(S.T, labelled.T, strict=True)],
+    return with_fields(
+        tasks,
+        X,
+        counts=None,
+        **fields_of_table(Y, S),
         task_names=tuple(tasks.task_names[i] for i in index),
-        feature_names=tasks.feature_names,
-        scaling=tasks.scaling,
-        kernel_map=tasks.kernel_map,
         imputation=None if tasks.imputation is None else tasks.imputation.of_rows(rows),
-        description=tasks.description,
     )
 
 
@@ -408,20 +397,15 @@ def _of_lists(tasks: T, rows, index) -> T:
     s = None if tasks.sample_weights is None else tasks.per_task(tasks.sample_weights)
     pairs = list(zip(index, rows, strict=True))
     require_memory_for(tasks.stacked, sum(y[i][r].size for i, r in pairs))
-    return type(tasks)(
+    flat = [np.arange(tasks.offsets[i], tasks.offsets[i + 1])[r] for i, r in pairs]
+    return with_fields(
+        tasks,
+        stacked=None,
         inputs=[tasks.inputs[i][r] for i, r in pairs],
+        counts=None,
         targets=[y[i][r] for i, r in pairs],
         sample_weights=None if s is None else [s[i][r] for i, r in pairs],
         task_names=tuple(tasks.task_names[i] for i in index),
-        feature_names=tasks.feature_names,
-        scaling=tasks.scaling,
         source_rows=None if tasks.source_rows is None else [tasks.source_rows[i][r] for i, r in pairs],
-        one_table=tasks.one_table,
-        kernel_map=tasks.kernel_map,
-        imputation=None
-        if tasks.imputation is None
-        else tasks.imputation.of_rows(
-            np.concatenate([np.arange(tasks.offsets[i], tasks.offsets[i + 1])[r] for i, r in pairs])
-        ),
-        description=tasks.description,
+        imputation=None if tasks.imputation is None else tasks.imputation.of_rows(np.concatenate(flat)),
     )

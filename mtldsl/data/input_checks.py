@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,18 +32,13 @@ from mtldsl.utils.validation import (
 )
 
 # --------------------------------------------------------------------------------------------------------------
-# What the entries of inputs have to be: finite, and of a size that float64 can square. Looked at piece by piece, in bounded memory.
+# What the entries of inputs have to be: finite, and of a size that float64 can square. No copy of them is made.
 
 
 @dataclass(frozen=True)
 class InputCheckSettings:
-    """Sizes of the slabs that checks look at in one go.
+    """Size of a slab: `slab_rows`, whose ids are compared in one go."""
 
-    slab_entries : inputs: as many as stay in a core's own cache while several questions are asked of them
-    slab_rows    : rows whose ids are compared
-    """
-
-    slab_entries: int = 1 << 14
     slab_rows: int = 1 << 20
 
 
@@ -52,20 +47,17 @@ SETTINGS = InputCheckSettings()
 
 def require_finite(X, names, what: str) -> None:
     """DataError, with row and column, unless every entry of X (n, d), dense or CSR, is a number of at most `MAX_MAGNITUDE`."""
-    if X.dtype.kind in "iub" or all(
-        part.min() >= -MAX_MAGNITUDE and part.max() <= MAX_MAGNITUDE for _, part in _pieces(X)
-    ):  # NaN is not <=
+    numbers = X.data if sparse.issparse(X) else X
+    if numbers.dtype.kind in "iub" or not numbers.size:
         return
-    bad, first = 0, None
-    for at, part in _pieces(X):
-        wrong = ~(np.abs(part) <= MAX_MAGNITUDE)  # NaN, too
-        found = int(np.count_nonzero(wrong))
-        if found and first is None:
-            first = _place(X, at, np.argwhere(wrong)[0])
-        bad += found
-    if first is None:
+    if numbers.min() >= -MAX_MAGNITUDE and numbers.max() <= MAX_MAGNITUDE:  # NaN is not
         return
-    row, column, value = first
+    wrong = ~((numbers >= -MAX_MAGNITUDE) & (numbers <= MAX_MAGNITUDE))
+    bad, first = int(np.count_nonzero(wrong)), int(wrong.argmax())
+    row, column = divmod(first, X.shape[1])
+    value = X.data[first] if sparse.issparse(X) else X[row, column]
+    if sparse.issparse(X):
+        row, column = int(np.searchsorted(X.indptr, first, side="right")) - 1, int(X.indices[first])
     where = f"{what}: {value} in row {row}, column {repr(names[column]) if names else column}"
     if np.isfinite(value):
         raise DataError(
@@ -79,50 +71,29 @@ def require_finite(X, names, what: str) -> None:
 
 def require_visible(X, names, what: str) -> None:
     """DataError where a column is not zero, but so small that its squares are: solvers would take it for zero."""
-    if X.dtype.kind in "iub" or not X.shape[0] or not _has_small_entries(X):
+    if X.dtype.kind in "iub" or not X.shape[0]:
         return
-    if sparse.issparse(X):  # of the columns that have an entry: there may be very many columns
+    if sparse.issparse(X):
+        # asked first: there may be more columns than there is memory for
+        if not ((X.data < MIN_MAGNITUDE) & (X.data > -MIN_MAGNITUDE) & (X.data != 0)).any():
+            return
         columns, places = np.unique(X.indices, return_inverse=True)
         largest = np.zeros(columns.size)
-        for at, part in _pieces(X):
-            np.maximum.at(largest, places[at : at + part.size], np.abs(part))
+        np.maximum.at(largest, places, np.abs(X.data))
     else:
-        columns, largest = np.arange(X.shape[1]), np.zeros(X.shape[1])
-        for _, part in _pieces(X):
-            np.maximum(largest, np.abs(part).max(axis=0), out=largest)
+        columns, largest = np.arange(X.shape[1]), np.maximum(X.max(axis=0), -X.min(axis=0))
+    refuse_invisible(largest, lambda k: names[columns[k]] if names else f"column {columns[k]}", what)
+
+
+def refuse_invisible(largest: np.ndarray, name_of: Callable[[int], str], what: str) -> None:
+    """DataError where the largest absolute value of a column is not zero, and its square is."""
     lost = np.flatnonzero((largest > 0) & (largest < MIN_MAGNITUDE))
     if lost.size:
-        column = int(columns[lost[0]])
         raise DataError(
-            f"the largest entry of {names[column] if names else f'column {column}'} is {largest[lost[0]]:g}, whose square is 0 in "
-            f"float64; rescale or standardise the column, or write zeros ({lost.size} such columns)",
+            f"the largest entry of {name_of(int(lost[0]))} is {largest[lost[0]]:g}, whose square is 0 in float64; rescale or standardise the "
+            f"column, or write zeros ({lost.size} such columns)",
             term=what,
         )
-
-
-def _has_small_entries(X) -> bool:
-    """Asked first: a column for each of them may be more than there is memory for."""
-    for _, part in _pieces(X):
-        small = np.abs(part) < MIN_MAGNITUDE
-        if small.any() and (small & (part != 0)).any():  # most data have none, or zeros alone
-            return True
-    return False
-
-
-def _pieces(X):
-    """(position, rows of a dense matrix from there on or stored entries of a sparse one)."""
-    numbers = X.data if sparse.issparse(X) else X
-    step = SETTINGS.slab_entries if sparse.issparse(X) else max(SETTINGS.slab_entries // X.shape[1], 1)
-    return ((at, numbers[at : at + step]) for at in range(0, len(numbers), step))
-
-
-def _place(X, at: int, index) -> tuple[int, int, float]:
-    """(row, column, value) of an entry of the piece that begins at `at`."""
-    if not sparse.issparse(X):
-        row, column = at + int(index[0]), int(index[1])
-        return row, column, X[row, column]
-    entry = at + int(index[0])
-    return int(np.searchsorted(X.indptr, entry, side="right")) - 1, int(X.indices[entry]), X.data[entry]
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -301,6 +272,20 @@ def as_design(table, what: str = "X", fill: np.ndarray | None = None) -> tuple[A
     return X if fixed else stack([(X, None)]), names
 
 
+def as_learned(given, names: Sequence[str], what: str, whose: str, fill: np.ndarray | None = None) -> Any:
+    """Return `as_design` of inputs that are to have these columns; whose : such as "the weights were learned on"."""
+    X, columns = as_design(given, what, fill)
+    wrong = unlike(names, columns, given)
+    if wrong is not None:
+        raise DataError(f"{what} has the columns {list_names(columns)}; {wrong}")
+    if X.shape[1] != len(names):
+        raise DataError(
+            f"{what} has shape {X.shape}, but {whose} {len(names)} features",
+            write_instead=f"give a matrix of n rows and {len(names)} columns",
+        )
+    return X
+
+
 def as_rows(
     table, what: str = "X", fill: np.ndarray | None = None
 ) -> tuple[Any, bool, tuple[str, ...] | None]:
@@ -470,6 +455,11 @@ def as_names(names, found, count: int, what: str, prefix: str | None = None) -> 
             raise DataError(f"the name {name!r} occurs twice; names must be distinct", term=what)
         seen.add(name)
     return names
+
+
+def list_names(names) -> str:
+    """At most eight names, for a message."""
+    return ", ".join(map(repr, names[:8])) + ", ..." * (len(names) > 8)
 
 
 def is_numbered(names: Sequence[str]) -> bool:

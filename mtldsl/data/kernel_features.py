@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy import sparse
 
-from mtldsl.data.derived import scaled_by, with_inputs
+from mtldsl.data.derived import scaled_by, with_fields
 from mtldsl.data.input_checks import unlike
-from mtldsl.data.kernel_functions import FunctionKernel, GivenKernel, Kernel, NamedKernel, kernels_of
+from mtldsl.data.kernel_functions import FunctionKernel, GivenKernel, NamedKernel, kernels_of
 from mtldsl.data.kernel_map import KernelMap, KernelView
 from mtldsl.data.task_data import T, TaskData
 from mtldsl.errors import DataError
@@ -24,16 +22,6 @@ _CUTS: dict[np.dtype, tuple[float, ...]] = {
     np.dtype(np.float64): (1e-12, 1e-10, 1e-8),
     np.dtype(np.float32): (1e-12, 1e-10, 1e-8, 1e-6),
 }
-
-
-@dataclass(frozen=True)
-class KernelFeatureSettings:
-    """Size of the blocks in which K - F F^T is formed: `block_rows`, so that it needs little memory."""
-
-    block_rows: int = 1024
-
-
-SETTINGS = KernelFeatureSettings()
 
 
 def factor_gram(K: np.ndarray, what: str) -> tuple[np.ndarray, np.ndarray]:
@@ -102,13 +90,9 @@ def _symmetric(K: np.ndarray, what: str, rounding: float) -> np.ndarray:
 
 def _remainder(K: np.ndarray, features: np.ndarray) -> float:
     """max_ij |K - F F^T|."""
-    starts = range(0, K.shape[0], SETTINGS.block_rows)
-    return max(
-        float(
-            np.abs(K[a : a + SETTINGS.block_rows] - features[a : a + SETTINGS.block_rows] @ features.T).max()
-        )
-        for a in starts
-    )
+    missed = features @ features.T
+    missed -= K
+    return float(np.abs(missed, out=missed).max())
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -133,9 +117,17 @@ def with_kernels(tasks: T, kernels) -> T:
         )
     if isinstance(kernels, KernelMap):
         return _as_in_training(tasks, kernels)
-    kernels = kernels_of(kernels)
-    rows = _PooledRows(tasks)
-    parts, blocks = zip(*[rows.view(kernel) for kernel in kernels], strict=True)
+    kernels, X = kernels_of(kernels), _pooled(tasks)
+    distinct, which = _distinct(X)
+    parts, blocks = zip(
+        *[
+            _view_of_given(kernel, tasks)
+            if isinstance(kernel, GivenKernel)
+            else _view(kernel, X[distinct], which)
+            for kernel in kernels
+        ],
+        strict=True,
+    )
     kernel_map = KernelMap(parts, tasks.feature_names, tasks.scaling)
     return _of_features(tasks, np.hstack(blocks), kernel_map)
 
@@ -164,8 +156,9 @@ def _as_in_training(tasks: T, kernel_map: KernelMap) -> T:
 
 def _of_features(tasks: T, features: np.ndarray, kernel_map: KernelMap) -> T:
     """The tasks with these features of their pooled rows in place of their inputs."""
-    inputs = [features] if tasks.is_shared else np.split(features, tasks.offsets[1:-1])
-    return with_inputs(tasks, inputs, feature_names=kernel_map.names, kernel_map=kernel_map)
+    return with_fields(
+        tasks, features, feature_names=kernel_map.names, kernel_map=kernel_map, imputation=None
+    )
 
 
 def _pooled(tasks: TaskData):
@@ -175,53 +168,34 @@ def _pooled(tasks: TaskData):
     return sparse.vstack(tasks.inputs, format="csr") if tasks.is_sparse else np.vstack(tasks.inputs)
 
 
-class _PooledRows:
-    """The pooled rows of tasks, and what a kernel makes of them."""
+def _view(kernel: NamedKernel | FunctionKernel, X, which: np.ndarray) -> tuple[KernelView, np.ndarray]:
+    """(how the kernel maps a row, the features of all pooled rows). X : the distinct rows, and which of them each pooled row is."""
+    what = f"kernel {kernel.name!r}"
+    require_memory_for(X.shape[0], what)
+    features, pivots = factor_gram(kernel(X, X), what)
+    return KernelView(kernel, X[pivots], features[pivots]), features[which]
 
-    def __init__(self, tasks: TaskData):
-        self.tasks = tasks
-        self.X = _pooled(tasks)
-        self.distinct, self.which = _distinct(self.X)
 
-    def view(self, kernel: Kernel) -> tuple[KernelView, np.ndarray]:
-        """(how the kernel maps a row, the features of all pooled rows)."""
-        if isinstance(kernel, GivenKernel):
-            return self._given(kernel)
-        return self._computed(kernel)
-
-    def _computed(self, kernel: NamedKernel | FunctionKernel) -> tuple[KernelView, np.ndarray]:
-        what = f"kernel {kernel.name!r}"
-        require_memory_for(len(self.distinct), what)
-        X = self.X[self.distinct]
-        features, pivots = factor_gram(kernel(X, X), what)
-        return KernelView(kernel, X[pivots], features[pivots]), features[self.which]
-
-    def _given(self, kernel: GivenKernel) -> tuple[KernelView, np.ndarray]:
-        positions = self._positions()
-        what = f"kernel {kernel.name!r}"
-        if kernel.size != len(positions):
-            raise DataError(
-                f"a Gram matrix of {kernel.size} rows, and these tasks hold {len(positions)}",
-                term=what,
-                write_instead=f"give it over {self._meant()}, in that order",
-            )
-        assert kernel.gram is not None  # it was typed: one that was read back comes with its views
-        features, pivots = factor_gram(kernel.gram, what)
-        kernel = GivenKernel(kernel.name, None, kernel.size)  # what it was factored into is enough
-        return KernelView(kernel, pivots, features[pivots]), features[positions]
-
-    def _positions(self) -> np.ndarray:
-        """The place of every pooled row among the rows as the user gave them."""
-        if self.tasks.one_table:
-            return np.argsort(np.argsort(np.concatenate(self.tasks.source_rows)))
-        return np.arange(self.X.shape[0])
-
-    def _meant(self) -> str:
-        if self.tasks.is_shared:
-            return "the rows of X"
-        if self.tasks.one_table:
-            return "the rows of the table that have a label"
-        return "the rows that have a label, task after task"
+def _view_of_given(kernel: GivenKernel, tasks: TaskData) -> tuple[KernelView, np.ndarray]:
+    """The same of a Gram matrix over the rows as the user gave them."""
+    what = f"kernel {kernel.name!r}"
+    if tasks.is_shared:
+        positions, meant = np.arange(tasks.X.shape[0]), "the rows of X"
+    elif tasks.one_table:
+        positions = np.argsort(np.argsort(np.concatenate(tasks.source_rows)))
+        meant = "the rows of the table that have a label"
+    else:
+        positions, meant = np.arange(tasks.n_samples), "the rows that have a label, task after task"
+    if kernel.size != len(positions):
+        raise DataError(
+            f"a Gram matrix of {kernel.size} rows, and these tasks hold {len(positions)}",
+            term=what,
+            write_instead=f"give it over {meant}, in that order",
+        )
+    assert kernel.gram is not None  # it was typed: one that was read back comes with its views
+    features, pivots = factor_gram(kernel.gram, what)
+    kernel = GivenKernel(kernel.name, None, kernel.size)  # what it was factored into is enough
+    return KernelView(kernel, pivots, features[pivots]), features[positions]
 
 
 def _distinct(X) -> tuple[np.ndarray, np.ndarray]:

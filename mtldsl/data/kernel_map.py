@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from mtldsl.data.input_checks import as_design, unlike
+from mtldsl.data.input_checks import as_design, as_learned
 from mtldsl.data.kernel_functions import INPUTS, FunctionKernel, GivenKernel, Kernel, NamedKernel
 from mtldsl.data.scaling import Scaling
 from mtldsl.errors import DataError, ModelError
@@ -60,7 +60,8 @@ class KernelView:
                 "go part by part, such as predict(X[:1000])", DataError,
             )  # fmt: skip
             # in the layout of the training rows: not every kernel takes a sparse matrix with a dense one
-            values = self.kernel(_match_storage(self.rows, given), self.rows)
+            alike = sparse.csr_array if sparse.issparse(self.rows) else _as_array
+            values = self.kernel(alike(given), self.rows)
         features = solve_triangular(self.triangle, values.T.astype(float), lower=True)
         return np.ascontiguousarray((features if self.kept is None else features[self.kept]).T)
 
@@ -172,16 +173,10 @@ class KernelMap:
 
     def _checked(self, key: str, value, what: str):
         what = what if key == INPUTS else f"{what}[{key!r}]"
-        X, columns = as_design(value, what)
         if key == INPUTS:
-            wrong = unlike(self.feature_names, columns, value)
-            if wrong is not None:
-                raise DataError(f"{what} has other columns than were learned on: {wrong}")
-            if X.shape[1] != len(self.feature_names):
-                raise DataError(
-                    f"{what} has shape {X.shape}, but the kernels are of rows with {len(self.feature_names)} features"
-                )
+            X = as_learned(value, self.feature_names, what, "the kernels are of rows with")
             return X if self.scaling is None else self.scaling.apply(X)
+        X, _ = as_design(value, what)
         given = [view.kernel for view in self.parts if isinstance(view.kernel, GivenKernel)]
         size = next(kernel.size for kernel in given if kernel.name == key)
         if X.shape[1] != size:
@@ -189,7 +184,7 @@ class KernelMap:
                 f"{what} has shape {X.shape}, but the Gram matrix of training had {size} rows",
                 write_instead="give k(new row, training row), a column for each row of that Gram matrix",
             )
-        return X.toarray() if sparse.issparse(X) else X
+        return _as_array(X)
 
     # -------------------------------------------------------------------------------------------- storage
 
@@ -259,10 +254,7 @@ def _view(k: int, facts: dict, arrays: dict[str, np.ndarray], d: int) -> KernelV
     return KernelView(NamedKernel(facts["name"], facts["word"], facts["parameters"]), rows, triangle, kept)
 
 
-def _match_storage(rows, X):
-    """X, sparse where the rows are, else dense."""
-    if sparse.issparse(rows):
-        return sparse.csr_array(X)
+def _as_array(X):
     return X.toarray() if sparse.issparse(X) else X
 
 

@@ -10,10 +10,8 @@ from scipy import sparse
 
 from mtldsl.data.schema import require_tasks
 from mtldsl.data.tasks import Tasks
-from mtldsl.display.pictures.axes import SETTINGS as AXES
-from mtldsl.display.pictures.axes import bar_beside, pyplot, trim, write_names
 from mtldsl.display.pictures.graph import positions_in
-from mtldsl.display.pictures.heatmap import clustered_order
+from mtldsl.display.pictures.heatmap import clustered_order, draw_cells
 from mtldsl.errors import DataError
 from mtldsl.utils.memory import require_memory
 
@@ -137,8 +135,6 @@ def _labels(tasks: Tasks, typed: str) -> tuple[np.ndarray, np.ndarray]:
 # --------------------------------------------------------------------------------------------------------------
 # A picture of which labels stand together in the data, whatever the inputs: to be seen beside the graph that was learned.
 
-_GREY = "#d9dce1"
-
 
 def co_occurrence_plot(tasks: Tasks, *, order=None, title: str | None = None, ax: Axes | None = None) -> Axes:
     """The share of the samples with a row's label that also have the column's label; on the diagonal the share of all with it.
@@ -175,29 +171,12 @@ def co_occurrence_plot(tasks: Tasks, *, order=None, title: str | None = None, ax
     shares, names = np.diag(together), list(tasks.task_names)
     at = clustered_order(_correlation(together, shares)) if order is None else positions_in(order, names)
     given = (together / shares[:, None])[np.ix_(at, at)]
-    shares, names, n = shares[at], [names[k] for k in at], len(at)
-    plt = pyplot()
-    own = ax is None
-    if own:
-        side = float(np.clip(0.3 * n + 1.4, 2.4, 9.0))
-        ax = plt.figure(figsize=(2 * side, 2 * side)).add_axes((0.25, 0.25, 0.5, 0.5))
-    colours = plt.get_cmap("YlGnBu").with_extremes(bad=_GREY)
-    image = ax.imshow(
-        np.ma.array(given, mask=np.eye(n, dtype=bool)),
-        cmap=colours,
-        vmin=0.0,
-        vmax=1.0,
-        interpolation="nearest",
-    )
-    bar_beside(image, ax, own, "share of the row's samples that\nhave the column's label too", fontsize=8)
-    write_names(ax, names, "labels")
-    _write_numbers(ax, given, shares, image.to_rgba(given))
-    ax.spines[:].set_visible(False)
-    if title is not None:
-        ax.set_title(title, loc="left", fontsize=11)
-    if own:
-        trim(ax, side, side)
-    return ax
+    shares, names = shares[at], [names[k] for k in at]
+    said = "share of the row's samples that\nhave the column's label too"
+    numbers = 100.0 * np.where(np.eye(len(at), dtype=bool), shares, given)
+    return draw_cells(
+        given, names, "YlGnBu", (0.0, 1.0), (said,), ax, title, numbers=numbers, form="{:.0f}", what="labels", fontsize=8
+    )  # fmt: skip
 
 
 def _correlation(together, shares) -> np.ndarray:
@@ -207,26 +186,6 @@ def _correlation(together, shares) -> np.ndarray:
     found = np.clip((found + found.T) / 2.0, -1.0, 1.0)
     np.fill_diagonal(found, 1.0)
     return found
-
-
-def _write_numbers(ax: Axes, given, shares, colours) -> None:
-    n = len(given)
-    if n > AXES.annotated_columns:
-        return
-    cell = min(ax.get_window_extent().width, ax.get_window_extent().height) / ax.figure.dpi / n
-    dark = colours[..., :3] @ [0.299, 0.587, 0.114] < 0.58
-    for i in range(n):
-        for j in range(n):
-            own = i == j
-            ax.text(
-                j, i, f"{100 * (shares[i] if own else given[i, j]):.0f}", ha="center", va="center",
-                fontsize=min(9.0, 20.0 * cell), color="white" if dark[i, j] and not own else "#333333",
-                fontstyle="italic" if own else "normal",
-            )  # fmt: skip
-    ax.set_xticks(np.arange(n - 1) + 0.5, minor=True)
-    ax.set_yticks(np.arange(n - 1) + 0.5, minor=True)
-    ax.grid(which="minor", color="white", linewidth=1.2)
-    ax.tick_params(which="minor", length=0)
 
 
 # --------------------------------------------------------------------------------------------------------------

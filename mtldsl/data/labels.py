@@ -160,14 +160,18 @@ def _require_both_classes(tasks: TaskData, typed) -> None:
     one_class = np.flatnonzero(np.abs(sums) == tasks.counts)
     if one_class.size:
         i = int(one_class[0])
-        raise DataError(
-            f"task {tasks.task_names[i]!r} has one class only (all {tasks.counts[i]} labels are "
-            f"{tasks.targets[tasks.offsets[i]]:+g})",
-            term=typed,
-            write_instead="leave the task out"
-            + Spelled(" (tasks.without_one_class() leaves out all such)", "")
-            + ", or give it labels of both classes",
-        )
+        raise of_one_label(tasks.task_names[i], tasks.counts[i], tasks.targets[tasks.offsets[i]], typed)
+
+
+def of_one_label(name: str, count: int, label: float, typed: str) -> DataError:
+    """The error for a task all of whose labels are one."""
+    return DataError(
+        f"task {name!r} has one class only (all {count} labels are {label:+g})",
+        term=typed,
+        write_instead="leave the task out"
+        + Spelled(" (tasks.without_one_class() leaves out all such)", "")
+        + ", or give it labels of both classes",
+    )
 
 
 def as_signs(Y: np.ndarray, where) -> np.ndarray:

@@ -161,10 +161,13 @@ class _SharedProducts(_CommonProducts):
         return inner_product(table, self.X).T
 
     def gram(self, scale):
-        return gram(self.X, None) if scale is None else super().gram(scale)
+        return gram(self.X, None) if self._is_whole(scale) else super().gram(scale)
 
     def largest_curvature(self, scale):
-        return _squared_norm(self.X, None) if scale is None else super().largest_curvature(scale)
+        return _squared_norm(self.X, None) if self._is_whole(scale) else super().largest_curvature(scale)
+
+    def _is_whole(self, scale) -> bool:
+        return scale is None and self.tasks.mask is None
 
 
 class _SharedMaskedProducts(_SharedProducts):
@@ -183,12 +186,6 @@ class _SharedMaskedProducts(_SharedProducts):
         full = np.zeros(self.size)
         full[self.kept] = u
         return super().adjoint(full)
-
-    def gram(self, scale):
-        return _CommonProducts.gram(self, scale)
-
-    def largest_curvature(self, scale):
-        return _CommonProducts.largest_curvature(self, scale)
 
 
 class _SeparateDenseProducts(_CommonProducts):

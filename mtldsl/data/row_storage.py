@@ -26,17 +26,17 @@ class RowStorageSettings:
     gathered_entries    : numbers gathered at once, held beside the result
     stored_entries      : entries up to which X^T is stored as well as X
     slab_entries        : numbers that are made beside the result at once
-    picked_halvings     : of the entries of X: columns with fewer are picked by rows
     sparse_image_factor : entries of all columns over those of some, from which on picking these pays
     row_product_tasks   : vectors from which on rows of a wide X^T beat columns of X
+    piece_samples       : samples of which a temporary stays in the cache
     """
 
     gathered_entries: int = 1 << 19
     stored_entries: int = 1 << 22
     slab_entries: int = 1 << 18
-    picked_halvings: int = 6
     sparse_image_factor: int = 10
     row_product_tasks: int = 4
+    piece_samples: int = 1 << 14
 
 
 SETTINGS = RowStorageSettings()
@@ -72,16 +72,6 @@ def row_views(stacked, offsets) -> list:
         parts = np.asarray(data[entries]), np.asarray(indices[entries])
         views.append(csr_of(*parts, local, stacked.shape[1]))
     return views
-
-
-class WidenedRows:
-    """The same matrices in float64, one at a time: sums of many float32 numbers would be those of rounding errors."""
-
-    def __init__(self, inputs: list):
-        self.inputs = inputs
-
-    def __iter__(self):
-        return (X.astype(float, copy=False) for X in self.inputs)
 
 
 def stack(parts: list):
@@ -168,18 +158,17 @@ def _lineage(array):
 class TransposedRows:
     """X^T (d, n) of CSR X (n, d), float64 or float32: `by_features @ V`, `by_features[rows]`, `by_features.T` is X.
 
-    A small X is stored twice. Products of a large one run over its rows, some at a time, which is also quicker where n > d: entries go to few
-    places of memory. Its columns are picked in a pass over all entries, which is what one product costs.
+    A small X is stored twice, and rows of its transpose serve where n < d.
 
     >>> columns = TransposedRows(sparse.csr_array([[1.0, 0.0], [2.0, 3.0]]))
     >>> columns @ np.array([1.0, 1.0]), columns.squares, columns[[1]].toarray()
     (array([3., 3.]), array([5., 9.]), array([[0., 3.]]))
     """
 
-    def __init__(self, X, stored: int = SETTINGS.stored_entries):
+    def __init__(self, X):
         self.T = X
         self.shape = X.shape[::-1]
-        self.is_stored = X.nnz <= stored
+        self.is_stored = X.nnz <= SETTINGS.stored_entries
 
     @cached_property
     def whole(self) -> sparse.csr_array:
@@ -196,22 +185,7 @@ class TransposedRows:
         """(p, n) CSR: the columns of those features; rows : a list or an array of them."""
         if self.is_stored:
             return self.whole[rows]
-        rows = np.asarray(rows)
-        ends = np.concatenate([[0], np.cumsum(self.counts[rows])])
-        if ends[-1] <= max(self.T.nnz >> SETTINGS.picked_halvings, SETTINGS.slab_entries):
-            return sparse.csr_array(self.T[:, rows].T)
-        data, indices = np.empty(ends[-1], self.T.dtype), np.empty(ends[-1], self.T.indices.dtype)
-        at = ends[:-1].copy()  # where the next entry of every column belongs
-        for X, some in row_parts(self.T, max(SETTINGS.slab_entries, self.shape[0])):
-            part = X[:, rows].tocsc()
-            sizes = np.diff(part.indptr)
-            places = np.repeat(at - part.indptr[:-1], sizes)
-            places += np.arange(places.size)
-            data[places] = part.data
-            part.indices += some.start
-            indices[places] = part.indices
-            at += sizes
-        return csr_of(data, indices, ends.astype(self.T.indices.dtype, copy=False), self.shape[1])
+        return sparse.csr_array(self.T[:, rows].T)
 
     def places(self, rows) -> tuple[sparse.csr_array, np.ndarray]:
         """(CSR, in which of its rows the columns of those features are): X^T itself where it is stored."""
@@ -220,30 +194,19 @@ class TransposedRows:
     def __matmul__(self, V) -> np.ndarray:
         """X^T V for V (n,) or (n, k)."""
         d, n = self.shape
-        if self.is_stored and n < d:
-            return np.asarray(self.whole @ V)
-        parts = self._slabs(_width(V))
-        if len(parts) == 1:
-            return np.asarray(self._columns @ V)
-        total = np.zeros((d, *V.shape[1:]))
-        for X, rows in parts:
-            total += X.T @ V[rows]
-        return total
+        return np.asarray((self.whole if self.is_stored and n < d else self._columns) @ V)
 
     def image(self, W) -> np.ndarray:
         """(k, n) contiguous: the transpose of X W, for W (d, k)."""
         d, n = self.shape
+        X = self.T
         if self.is_stored:  # a sparse solution's predictions are made of few columns
             used = np.flatnonzero(W.any(axis=1))
             if SETTINGS.sparse_image_factor * self.counts[used].sum() <= self.T.nnz:
-                return np.ascontiguousarray(np.asarray(self.whole[used].T @ W[used]).T)
-        if self.is_stored and n < d and W.shape[1] >= SETTINGS.row_product_tasks:
-            return np.ascontiguousarray(np.asarray(self.whole.T @ W).T)
-        out = np.empty((W.shape[1], n))
-        W = np.ascontiguousarray(W)
-        for X, rows in self._slabs(_width(W)):
-            out[:, rows] = (X @ W).T
-        return out
+                X, W = self.whole[used].T, W[used]
+            elif n < d and W.shape[1] >= SETTINGS.row_product_tasks:
+                X = self.whole.T
+        return np.ascontiguousarray(np.asarray(X @ W).T)
 
     @cached_property
     def counts(self) -> np.ndarray:
@@ -253,22 +216,16 @@ class TransposedRows:
     @cached_property
     def squares(self) -> np.ndarray:
         """(d,) squared lengths of the columns."""
-        if self.is_stored:
-            sums, some = (
-                np.zeros(self.shape[0]),
-                np.flatnonzero(self.counts),
-            )  # `reduceat` knows no empty sums
-            if some.size:
-                values = np.square(self.whole.data, dtype=float)
-                sums[some] = np.add.reduceat(values, self.whole.indptr[some])
-            return sums
         return self._sums(lambda values: np.square(values, dtype=float))
 
     def squared_products(self, V) -> np.ndarray:
-        """(d, k) or (d,): the product of X^T, its entries squared, with V."""
-        total = np.zeros((self.shape[0], *V.shape[1:]))
-        for X, rows in self._slabs(max(_width(V), self.T.nnz // max(self.shape[1], 1))):
-            total += _squared(X).T @ V[rows]
+        """(d, k) or (d,): the product of X^T, its entries squared, with V; some rows at a time, without a second copy of a large X."""
+        d, n = self.shape
+        numbers = max(V.shape[1] if V.ndim == 2 else 1, self.T.nnz // max(n, 1))
+        ends = np.append(np.arange(0, n, max(SETTINGS.slab_entries // numbers, d)), n)
+        total = np.zeros((d, *V.shape[1:]))
+        for X, (first, last) in zip(row_views(self.T, ends), pairwise(ends.tolist()), strict=True):
+            total += _squared(X).T @ V[first:last]
         return total
 
     def _sums(self, of) -> Any:
@@ -278,28 +235,6 @@ class TransposedRows:
             weights = None if of is None else of(self.T.data[some])
             total = total + np.bincount(self.T.indices[some], weights, minlength=self.shape[0])
         return total
-
-    def _slabs(self, numbers: int) -> list[tuple[Any, slice]]:
-        """[(some rows of X, without a copy, which)]: of `numbers` a row together no more than is made at once, but for d of them."""
-        return _in_parts(self.T, max(SETTINGS.slab_entries // max(numbers, 1), self.shape[0], 1))
-
-
-def row_parts(X, entries: int) -> list[tuple[Any, slice]]:
-    """[(some rows of CSR X, without a copy, which)]: parts of about so many entries."""
-    return _in_parts(X, max(entries * X.shape[0] // max(X.nnz, 1), 1))
-
-
-def _in_parts(X, step: int) -> list[tuple[Any, slice]]:
-    n = X.shape[0]
-    if n <= step:
-        return [(X, slice(0, n))]
-    ends = np.append(np.arange(0, n, step), n)
-    rows = [slice(int(a), int(b)) for a, b in pairwise(ends)]
-    return list(zip(row_views(X, ends), rows, strict=True))
-
-
-def _width(V) -> int:
-    return V.shape[1] if V.ndim == 2 else 1
 
 
 def _squared(X) -> sparse.csr_array:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mtldsl.data.derived import filled_by
-from mtldsl.data.input_checks import as_design, elsewhere, unlike
+from mtldsl.data.input_checks import as_learned, elsewhere, list_names
 from mtldsl.data.kernel_map import KernelMap
 from mtldsl.data.scaling import Scaling
 from mtldsl.data.table_description import NOTHING_KNOWN, DataDescription
@@ -86,17 +86,7 @@ class Schema:
     def columns(self, X):
         """(n, d) as given, dense or sparse; DataError for other columns than those learned on."""
         _refuse_tasks(X)
-        given = X
-        X, columns = as_design(given, "predict: X", self.fill)
-        wrong = unlike(self.feature_names, columns, given)
-        if wrong is not None:
-            raise DataError(f"predict: X has the columns {list_names(columns)}; {wrong}")
-        if X.shape[1] != self.shape[0]:
-            raise DataError(
-                f"predict: X has shape {X.shape}, but the weights were learned on {self.shape[0]} features",
-                write_instead=f"give a matrix of n rows and {self.shape[0]} columns",
-            )
-        return X
+        return as_learned(X, self.feature_names, "predict: X", "the weights were learned on", self.fill)
 
     def scaled(self, X):
         """Columns on the scale of training."""
@@ -169,11 +159,6 @@ def _refuse_tasks(X) -> None:
             term="predict(tasks)",
             write_instead="give the inputs, tasks.X or tasks.inputs; score(tasks) compares with labels",
         )
-
-
-def list_names(names) -> str:
-    """At most eight names, for a message."""
-    return ", ".join(map(repr, names[:8])) + ", ..." * (len(names) > 8)
 
 
 def is_list_of_matrices(X) -> bool:

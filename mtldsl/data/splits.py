@@ -148,7 +148,7 @@ def fold_numbers(tasks: TaskData, k: int, stratify: bool = True, groups=None, ra
 
     A task of separate inputs may have fewer rows than there are folds: then it is not in all of them.
     """
-    k = checked_folds(k, "folds(k")
+    k = checked_count(k, "folds(k")
     stratify = as_flag(stratify, "folds(k, stratify")
     rng = generator(random_state, "folds")
     n = tasks.X.shape[0] if tasks.is_shared else tasks.n_samples
@@ -184,8 +184,8 @@ def rows_of_parts(tasks: TaskData, chosen: np.ndarray):
     return [np.flatnonzero(part) for part in tasks.per_task(chosen)]
 
 
-def checked_folds(k, typed: str) -> int:
-    """The number of folds; `typed` is such as "folds(k"."""
+def checked_count(k, typed: str) -> int:
+    """Return how many folds or samples; `typed` is such as "folds(k"."""
     number = as_whole(k)
     if number is None or number < 2:
         raise DataError(term=f"{typed}={quoted(k)})", write_instead="write a whole number of at least 2")
@@ -239,13 +239,7 @@ def split(
     Both sides keep a labelled row of every task, and both classes where the labels are -1 and +1; DataError where that is
     impossible.
     """
-    share = as_float(test_size)
-    if share is None or not 0 < share < 1:
-        raise DataError(
-            term=f"split(test_size={quoted(test_size)})",
-            write_instead="write a fraction between 0 and 1, such as 0.25",
-        )
-    test_size = share
+    test_size = checked_level(test_size, "split(test_size", "0.25")
     stratify = as_flag(stratify, "split(test_size, stratify")
     rng = generator(random_state, "split")
     if groups is not None or tasks.is_shared:  # separate inputs are split class by class anyway
@@ -301,12 +295,8 @@ def _random_units(units, test_size, rng) -> np.ndarray:
     return np.isin(units, order[:taken])
 
 
-def _groups(tasks: TaskData) -> list[tuple[str, np.ndarray]]:
-    """(description, rows) of every task's labels, class by class where they are -1 and +1."""
-    return _of_table(label_table(tasks, tasks.targets), tasks.task_names)
-
-
 def _of_table(labels: np.ndarray, names) -> list[tuple[str, np.ndarray]]:
+    """(description, rows) of every task's labels, class by class where they are -1 and +1."""
     groups = []
     for name, y in zip(names, labels.T, strict=True):
         classes = np.unique(y[~np.isnan(y)]) if _is_sign(y) else [None]
@@ -343,13 +333,19 @@ def _is_sign(y) -> bool:
     return bool(np.isin(y[~np.isnan(y)], (-1.0, 1.0)).all())
 
 
-def subsample(tasks: T, rows: int, random_state=None) -> T:
-    """At most `rows` seeded rows (of each task, where inputs are separate), with both classes kept."""
+def checked_rows(rows) -> int:
+    """Return how many rows `subsample` is to take."""
     number = as_whole(rows)
     if number is None or number < 1:
         raise DataError(
             term=f"subsample(rows={quoted(rows)})", write_instead="write a whole number of at least 1"
         )
+    return number
+
+
+def subsample(tasks: T, rows: int, random_state=None) -> T:
+    """At most `rows` seeded rows (of each task, where inputs are separate), with both classes kept."""
+    number = checked_rows(rows)
     rng = generator(random_state, "subsample")
     if not tasks.is_shared:
         return take_rows(tasks, [_sample(y, number, rng) for y in tasks.per_task(tasks.targets)])
@@ -357,7 +353,8 @@ def subsample(tasks: T, rows: int, random_state=None) -> T:
     if number >= n:
         return tasks
     # one row of every group, so that no task and no class is lost
-    needed = np.unique([rng.choice(members) for _, members in _groups(tasks)])
+    groups = _of_table(label_table(tasks, tasks.targets), tasks.task_names)
+    needed = np.unique([rng.choice(members) for _, members in groups])
     others = rng.permutation(np.setdiff1d(np.arange(n), needed))
     return take_rows(tasks, np.sort(np.concatenate([needed, others[: max(number - needed.size, 0)]])))
 
@@ -402,18 +399,12 @@ def _times(n: int, rng: np.random.Generator) -> np.ndarray:
     return np.bincount(rng.integers(0, n, n), minlength=n)
 
 
-def checked_times(n, typed: str) -> int:
-    """Return how often to draw; typed is such as "bootstrap(n"."""
-    number = as_whole(n)
-    if number is None or number < 2:
-        raise DataError(term=f"{typed}={quoted(n)})", write_instead="write a whole number of at least 2")
-    return number
-
-
-def checked_level(level, typed: str) -> float:
+def checked_level(level, typed: str, such_as: str = "0.95") -> float:
+    """Return a share above 0 and below 1; `typed` is such as "split(test_size"."""
     share = as_float(level)
     if share is None or not 0.0 < share < 1.0:
         raise DataError(
-            term=f"{typed}={quoted(level)})", write_instead="write a share between 0 and 1, such as 0.95"
+            term=f"{typed}={quoted(level)})",
+            write_instead=f"write a share between 0 and 1, such as {such_as}",
         )
     return share

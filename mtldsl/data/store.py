@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,17 @@ import numpy as np
 
 from mtldsl.data.input_checks import as_names, number_columns
 from mtldsl.data.row_storage import csr_of
-from mtldsl.data.store_chunks import given_chunks, has_qid, hashed_columns, libsvm_chunks, npz_chunks
+from mtldsl.data.store_chunks import (
+    SETTINGS,
+    given_chunks,
+    has_qid,
+    hashed_columns,
+    libsvm_chunks,
+    npz_chunks,
+)
 from mtldsl.data.store_parquet import parquet_chunks, partitions_of
 from mtldsl.data.store_passes import ARRAYS, PartSummary, digest, finished_part, place, write_json, write_part
+from mtldsl.data.task_data import require_labelled
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError
 from mtldsl.utils.files import note_input, reading, regular_file, remove_leftovers, sole_use, writing
@@ -25,16 +33,6 @@ from mtldsl.utils.validation import as_flag, as_list, as_path, as_whole, distinc
 
 # --------------------------------------------------------------------------------------------------------------
 # Whether the arrays of stored tasks can be followed: compiled loops go where indices point, without a look.
-
-
-@dataclass(frozen=True)
-class StoreSettings:
-    """Size of checks: `slab_entries` are looked at in one go."""
-
-    slab_entries: int = 1 << 22
-
-
-SETTINGS = StoreSettings()
 
 
 def check_rows(arrays: dict[str, np.ndarray], n_tasks: int, n_features: int) -> None:
@@ -71,19 +69,42 @@ def _require_ascending(ends: np.ndarray, last: int, name: str, least: int) -> No
 
 
 def _parts(array: np.ndarray):
-    return (array[at : at + SETTINGS.slab_entries] for at in range(0, array.size, SETTINGS.slab_entries))
+    return (
+        array[at : at + SETTINGS.checked_entries] for at in range(0, array.size, SETTINGS.checked_entries)
+    )
 
 
 # --------------------------------------------------------------------------------------------------------------
 # What `store` is given - files of a format, or chunks - as parts: a signature, and how to read it.
 
-#: format -> endings of its files; text may be compressed
-_SUFFIXES = {
-    "libsvm": (".svm", ".libsvm", ".svmlight"),
+#: format -> endings of its files
+FORMATS = {
     "parquet": (".parquet", ".pq"),
     "npz": (".npz",),
+    "libsvm": (".svm", ".libsvm", ".svmlight", ".svm.gz", ".libsvm.gz", ".svm.bz2", ".libsvm.bz2"),
 }
-_COMPRESSED = (".gz", ".bz2")
+
+
+def format_of(files: Sequence, format, typed: str) -> str:
+    """The one format of these files, by their endings where it is not given."""
+    if format is None:
+        for known, endings in FORMATS.items():
+            if all(str(one).lower().endswith(endings) for one in files):
+                return known
+        shown = ", ".join(map(str, files[:3]))
+        raise DataError(
+            f"the endings of {shown} do not tell one format (known: {', '.join(e for all_of in FORMATS.values() for e in all_of)})",
+            term=typed, write_instead=f"write format=..., one of {', '.join(FORMATS)}, and give the files meant",
+        )  # fmt: skip
+    if format not in FORMATS:
+        raise DataError(f"format={quoted(format)}: write one of {', '.join(map(repr, FORMATS))}", term=typed)
+    return format
+
+
+def stem(path) -> str:
+    """Return what a task is called that is a file."""
+    path = Path(path)
+    return (path.with_suffix("") if path.suffix in (".gz", ".bz2") else path).stem
 
 
 def listed_files(parts) -> list[Path] | None:
@@ -121,7 +142,7 @@ def file_parts(
     files: list[Path], root: str | None, format, task, label, features, n_features, zero_based
 ) -> list[tuple]:
     """(signature, function that gives the chunks) of every file. root: the folder below which folders are columns of Parquet files."""
-    format = _format(files, format)
+    format = format_of(files, format, "store")
     if format == "libsvm":
         for word, value in (("label", label), ("features", features)):
             if value is not None:
@@ -145,7 +166,8 @@ def file_parts(
         if features is not None and (format == "npz" or listed is None):
             raise DataError(f"store: features={quoted(features)}: write a list of columns of Parquet files")
         features = None if listed is None else [str(name) for name in listed]
-    names = _names(files)
+    names = [stem(path) for path in files]
+    names = names if len(set(names)) == len(names) else [str(path) for path in files]
     settings = {
         "format": format,
         "task": task,
@@ -166,49 +188,14 @@ def file_parts(
             **settings,
             **({"partition": partition} if partition else {}),
         }
-        reader = _reader(format, path, name, task, label, features, n_features, zero_based, partition)
-        parts.append((signature, reader))
+        if format == "libsvm":
+            read = partial(libsvm_chunks, path, task, name, zero_based, n_features)
+        elif format == "parquet":
+            read = partial(parquet_chunks, path, task, label, name, features, partition)
+        else:
+            read = partial(npz_chunks, path, task, label, name)
+        parts.append((signature, read))
     return parts
-
-
-def _reader(format, path, name, task, label, features, n_features, zero_based, partition):
-    if format == "libsvm":
-        return lambda: libsvm_chunks(path, task, name, zero_based, n_features)
-    if format == "parquet":
-        return lambda: parquet_chunks(path, task, label, name, features, partition)
-    return lambda: npz_chunks(path, task, label, name)
-
-
-def _format(files, format) -> str:
-    if format is None:
-        found = {_format_of(path): path for path in reversed(files)}
-        only = next(iter(found))
-        if len(found) > 1 or only is None:
-            known = ", ".join(ending for endings in _SUFFIXES.values() for ending in endings)
-            raise DataError(
-                f"store: the endings of {', '.join(str(p) for p in list(found.values())[:3])} do not tell one format (known: "
-                f"{known})",
-                write_instead=f"write format=..., one of {', '.join(_SUFFIXES)}, and give the files meant",
-            )
-        return only
-    if format not in _SUFFIXES:
-        raise DataError(f"store: format={format!r}: write one of {', '.join(map(repr, _SUFFIXES))}")
-    return format
-
-
-def _format_of(path: Path) -> str | None:
-    name = _plain(path).name.lower()
-    return next((format for format, endings in _SUFFIXES.items() if name.endswith(endings)), None)
-
-
-def _plain(path: Path) -> Path:
-    return path.with_suffix("") if path.suffix in _COMPRESSED else path
-
-
-def _names(files: list[Path]) -> list[str]:
-    """Names of tasks that are a file each: those of the files, or the paths where these are not distinct."""
-    names = [_plain(path).stem for path in files]
-    return names if len(set(names)) == len(names) else [str(path) for path in files]
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -286,7 +273,7 @@ def store(
         for word, value in (("format", format), ("task", task), ("label", label), ("features", features)):
             if value is not None:
                 raise DataError(f"store: {word}={quoted(value)} is for files; chunks are (X, y, task_ids)")
-        sources, signatures = [({"chunks": True}, lambda: given_chunks(parts))], None
+        sources, signatures = [({"chunks": True}, partial(given_chunks, parts))], None
     else:
         sources = file_parts(
             files, common_folder(parts, files), format, task, label, features, n_features, zero_based
@@ -457,11 +444,7 @@ def _combined(parts: list[PartSummary], n_features) -> tuple[list, int, list[str
     for part in parts:
         for one, rows in zip(part.ids, part.rows, strict=True):
             labelled[one] = labelled.get(one, 0) + rows
-    for name, rows in zip(_stored_names(labelled), labelled.values(), strict=True):
-        if not rows:
-            raise DataError(
-                f"task {name!r} has no labelled row", write_instead="leave the task out, or give it data"
-            )
+    require_labelled(_stored_names(labelled), labelled.values())
     n = n_features or columns.n
     return list(labelled), n, columns.features if n == columns.n else None
 

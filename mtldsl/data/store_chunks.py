@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,36 @@ from scipy import sparse
 
 from mtldsl.data.input_checks import as_design, as_rows, as_targets, by_appearance, labels_of
 from mtldsl.data.readers.table import exact_number, is_lost
-from mtldsl.errors import DataError
+from mtldsl.errors import DataError, Spelled
 from mtldsl.utils.arrays import MAX_EXACT_WHOLE
 from mtldsl.utils.files import read_archive, reading
 from mtldsl.utils.validation import as_whole, plain, quoted
 
 # --------------------------------------------------------------------------------------------------------------
 # Some rows of data that are too large to be held at once, whatever they were read from.
+
+
+@dataclass(frozen=True)
+class StoreSettings:
+    """Sizes of what is held at once while data are stored, or looked through.
+
+    chunk_bytes     : text that is parsed; what is held for it is some ten times as much
+    compiled_bytes  : text from which on a compiled loop pays
+    batch_rows      : rows of a Parquet file
+    placed_entries  : entries placed in their task
+    hashed_bytes    : bytes of a file that is hashed
+    checked_entries : numbers of a stored array that are checked
+    """
+
+    chunk_bytes: int = 8 << 20
+    compiled_bytes: int = 200_000
+    batch_rows: int = 1 << 15
+    placed_entries: int = 1 << 21
+    hashed_bytes: int = 1 << 24
+    checked_entries: int = 1 << 22
+
+
+SETTINGS = StoreSettings()
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,17 +73,14 @@ def of_arrays(X, y, ids, where: str, first_row: int = 0, features=None) -> Store
         ids, codes = labels_of(ids, y.size)
     except DataError as error:
         raise error.within(where) from None
-    ids = [_json_id(plain(one)) for one in ids]
+    # in a form that JSON keeps, with their types: 1 of one chunk and "1" of another stay two tasks
+    ids = [
+        one if isinstance(one, bool | int | float | str) else (str(one), type(one).__name__)
+        for one in map(plain, ids)
+    ]
     if X.dtype not in (np.float64, np.float32):  # scipy has no sparse matrices of float16
         X = X.astype(float)
     return StoreChunk(sparse.csr_array(X), y, ids, codes, where, first_row, True, features or names)
-
-
-def _json_id(one):
-    """An id in a form that JSON keeps, with its type: 1 of one chunk and "1" of another stay two tasks."""
-    if isinstance(one, bool | int | float | str):
-        return one
-    return str(one), type(one).__name__
 
 
 def hash_columns(X, n_columns: int):
@@ -179,20 +198,6 @@ def given_chunks(items):
 # A LIBSVM file of any size, some lines at a time: "label [qid:task] index:value index:value ... # comment".
 
 
-@dataclass(frozen=True)
-class StoreChunkSettings:
-    """Sizes of the parts of a text file.
-
-    chunk_bytes    : text parsed at once; what is held for it is some ten times as much
-    compiled_bytes : text from which on a compiled loop pays
-    """
-
-    chunk_bytes: int = 8 << 20
-    compiled_bytes: int = 200_000
-
-
-SETTINGS = StoreChunkSettings()
-
 _OPEN = {".gz": gzip.open, ".bz2": bz2.open}
 
 
@@ -206,39 +211,26 @@ def has_qid(path: Path) -> bool:
     return len(words) > 1 and words[1].startswith(b"qid:")
 
 
-def require_plain(path: Path) -> None:
-    """DataError, with file and line, for what other readers pass over or misread: a task "qid:", 1_000, long whole numbers, 1e-400."""
-    with _OPEN.get(path.suffix, open)(path, "rb") as file:
-        try:
-            for k, line in enumerate(file, start=1):
-                text = line.split(b"#", 1)[0]
-                if b"qid:" in text:
-                    raise DataError(
-                        f'{path}:{k}: the row says its task, "qid:..."', write_instead="write datasets.scan(path) or datasets.store(path, folder)"
-                    )  # fmt: skip
-                if b"_" in text:
-                    word = next(word for word in text.decode(errors="replace").split() if "_" in word)
-                    raise DataError(f"{path}:{k}: {word!r} has no number on one side of the colon")
-                if _LONG.search(text):
-                    _refuse_lost(text, f"{path}:{k}")
-        except (OSError, EOFError) as error:
-            raise DataError(f"cannot be read: {error}", term=path) from None
+def libsvm_rows(
+    path: Path, task: str | None, name: str, zero_based: bool, n_features: int | None, labels: list | None = None
+) -> tuple[sparse.csr_array, np.ndarray, np.ndarray]:  # fmt: skip
+    """(X, y, the task of every row) of the whole file; see `libsvm_chunks`. DataError without a row."""
+    chunks = list(libsvm_chunks(path, task, name, zero_based, n_features, labels))
+    if not chunks:
+        raise DataError("there is no row in it", term=path)
+    d = n_features or max(chunk.X.shape[1] for chunk in chunks)
+    parts = [sparse.csr_array((X.data, X.indices, X.indptr), (X.shape[0], d)) for X in (c.X for c in chunks)]
+    ids = np.concatenate([np.array(chunk.ids, dtype=object)[chunk.codes] for chunk in chunks])
+    return sparse.csr_array(sparse.vstack(parts)), np.concatenate([chunk.y for chunk in chunks]), ids
 
 
-#: digits and exponents that may be of numbers that float64 does not have
-_LONG = re.compile(rb"\d{16}|[eE]-\d{3}")
+def libsvm_chunks(
+    path: Path, task: str | None, name: str, zero_based: bool, n_features: int | None, labels: list | None = None
+):  # fmt: skip
+    """Chunks of the file. task: "qid", or "file": all rows are of the task `name`; None: and no row says another.
 
-
-def _refuse_lost(text: bytes, where: str) -> None:
-    for word in re.split(r"[\s:,]", text.decode(errors="replace")):
-        if _LONG.search(word.encode()) and _float(word) is None:
-            raise _no_number(word, where, "number")
-
-
-def libsvm_chunks(path: Path, task: str, name: str, zero_based: bool, n_features: int | None):
-    """Chunks of the file. task: "qid", or "file": all rows are of the task `name`. DataError names file and line.
-
-    Indices count from 1, or from 0 where zero_based, and ascend within a line; at most `n_features` where that is given.
+    Indices count from 1, or from 0 where zero_based, and ascend within a line; at most `n_features` where that is given. labels: a list
+    that the labels of every row go to, where rows have several; their y is 0. DataError names file and line.
     """
     row, line = 0, 1
     with _OPEN.get(path.suffix, open)(path, "rb") as file:
@@ -250,9 +242,10 @@ def libsvm_chunks(path: Path, task: str, name: str, zero_based: bool, n_features
                 raise DataError(f"cannot be read beyond line {line}: {error}", term=path) from None
             if not text:
                 return
+            plain = text if labels is None else _without_labels(text, path, line, labels)
             # a few lines are read before the compiled loop is there
-            parsed = _numbers(text, path, line) if len(text) > SETTINGS.compiled_bytes else None
-            parsed = parsed or _numbers_by_line(text, path, line)
+            parsed = _numbers(plain, path, line) if len(plain) > SETTINGS.compiled_bytes else None
+            parsed = parsed or _numbers_by_line(plain, path, line)
             _check(parsed, path, line, zero_based, n_features)
             chunk = _chunk(parsed, task, name, zero_based, row, path, line)
             if chunk.n_rows:
@@ -267,16 +260,34 @@ def _chunk(parsed, task, name, zero_based, row, path, line) -> StoreChunk:
     d = int(columns.max()) + 1 if columns.size else 0
     indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     X = sparse.csr_array((value, columns, indptr), shape=(labels.size, max(d, 1)))
-    if task == "file":
-        return StoreChunk(X, labels, [name], np.zeros(labels.size, dtype=int), str(path), row)
-    without = np.flatnonzero(np.isnan(qids))
-    if without.size:
+    without = np.isnan(qids)
+    if task is None and not without.all():
         raise DataError(
-            f'{path}:{line + lines[without[0]]}: there is no "qid:" that says the task',
+            f'{path}:{line + lines[np.argmin(without)]}: the row says its task, "qid:..."',
+            write_instead="write datasets.scan(path) or datasets.store(path, folder)",
+        )
+    if task != "qid":
+        return StoreChunk(X, labels, [name], np.zeros(labels.size, dtype=int), str(path), row)
+    if without.any():
+        raise DataError(
+            f'{path}:{line + lines[np.argmax(without)]}: there is no "qid:" that says the task',
             write_instead='write it in every line, or task="file" for one task a file',
         )
     distinct, codes = by_appearance(qids)
     return StoreChunk(X, labels, [str(int(q)) for q in distinct], codes, str(path), row)
+
+
+def _without_labels(text: bytes, path, first_line: int, labels: list) -> bytes:
+    """The lines with the label 0; their own, "1,3" or none, go to the list."""
+    lines = text.split(b"\n")
+    for k, line in enumerate(lines):
+        words = line.split(b"#", 1)[0].split()
+        if not words:
+            continue
+        listed = [] if b":" in words[0] else words.pop(0).decode(errors="replace").split(",")
+        labels.append([_number(one, f"{path}:{first_line + k}", "label") for one in listed])
+        lines[k] = b" ".join([b"0", *words])
+    return b"\n".join(lines)
 
 
 def _numbers(text: bytes, path, first_line: int):
@@ -295,11 +306,11 @@ def _numbers(text: bytes, path, first_line: int):
     arrays = labels, qids, index, value
     for kind, place, a, b in odd[:strange].tolist():
         word = text[a:b].decode(errors="replace")
-        number = _float(word)
-        if number is None:
+        try:
+            arrays[kind][place] = exact_number(word)
+        except ValueError:
             line = first_line + text.count(b"\n", 0, a)
-            raise _no_number(word, f"{path}:{line}", KINDS[kind])
-        arrays[kind][place] = number
+            _number(word, f"{path}:{line}", KINDS[kind])  # says what is wrong
     return lines[:rows], labels[:rows], qids[:rows], counts[:rows], index[:entries], value[:entries]
 
 
@@ -329,28 +340,22 @@ def _numbers_by_line(text: bytes, path, first_line: int):
 
 
 def _number(word: str, where: str, what: str) -> float:
-    number = _float(word)
-    if number is None:
-        raise _no_number(word, where, what)
-    return number
-
-
-def _float(word: str) -> float | None:
     try:
         return exact_number(word)
     except ValueError:
-        return None
-
-
-def _no_number(word: str, where: str, what: str) -> DataError:
+        pass
     if is_lost(word):
-        return DataError(
+        raise DataError(
             f"the {what} {word!r} is a whole number that float64 does not have",
             term=where,
             write_instead="subtract a constant, or divide by a unit",
         )
-    hint = "; several labels a line are not tasks of stored data" if what == "label" and "," in word else ""
-    return DataError(f"the {what} {word!r} is not a number{hint}", term=where)
+    several = what == "label" and "," in word
+    raise DataError(
+        f"the {what} {word!r} is not a number{'; several labels a line are for read_libsvm' * several}",
+        term=where,
+        write_instead="write " + Spelled.option("multilabel", "True") if several else "",
+    )
 
 
 def _check(parsed, path, line, zero_based, n_features) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote
@@ -14,19 +14,9 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.data.readers.table import require_distinct
-from mtldsl.data.store_chunks import StoreChunk, of_arrays
+from mtldsl.data.store_chunks import SETTINGS, StoreChunk, of_arrays
 from mtldsl.errors import DataError, MissingExtraError
 from mtldsl.utils.arrays import numbers_of_column
-
-
-@dataclass(frozen=True)
-class StoreParquetSettings:
-    """Size of batches: `batch_rows` are read at once."""
-
-    batch_rows: int = 1 << 15
-
-
-SETTINGS = StoreParquetSettings()
 
 
 def parquet_chunks(path: Path, task: str, label: str, name: str, features, partition: Mapping[str, Any]):
@@ -103,15 +93,12 @@ def _features(path, known: list[str], default: list[str], roles, features) -> li
 def _chunk(path, batch, task, label, name, columns, lists, row) -> StoreChunk:
     where = f"{path}, rows from {row}"
     y = column_numbers(batch.column(label), path, label)
-    if task == "file":
-        ids = np.full(y.size, name, dtype=object)
-    else:
-        ids = np.array(batch.column(task).to_pylist(), dtype=object)
+    ids = np.full(y.size, name, dtype=object) if task == "file" else column_ids(batch.column(task))
     if lists:
         X = _sparse_rows(batch.column("indices"), batch.column("values"), path, row)
         chunk = of_arrays(X, y, ids, where)
         return replace(chunk, where=str(path), first_row=row, exact=False, features=None)
-    table = np.column_stack([column_numbers(batch.column(c), path, c) for c in columns])
+    table = column_matrix(batch, columns, path)
     bad = ~np.isfinite(table)
     if bad.any():
         k, j = np.argwhere(bad)[0]
@@ -130,6 +117,17 @@ def column_numbers(column, path, name: str) -> np.ndarray:
     chunked = column if isinstance(column, pyarrow.ChunkedArray) else pyarrow.chunked_array([column])
     series = narwhals.from_native(chunked, series_only=True)
     return np.asarray(numbers_of_column(series, f"{path}: column {name!r}"), dtype=float)
+
+
+def column_matrix(table, names: Sequence[str], path) -> np.ndarray:
+    """(n, columns) of a table or batch."""
+    return np.column_stack([column_numbers(table.column(name), path, name) for name in names])
+
+
+def column_ids(column) -> np.ndarray:
+    """The task of every row: whole numbers, or whatever there is."""
+    plain = str(column.type) in ("int64", "int32", "int16", "int8") and not column.null_count
+    return np.asarray(column) if plain else np.array(column.to_pylist(), dtype=object)
 
 
 def known_columns(schema, path, partition: Mapping[str, Any]) -> tuple[list[str], list[str]]:

@@ -14,7 +14,7 @@ from numpy.lib import format as npy
 from scipy import sparse
 
 from mtldsl.data.row_storage import MAX_INT32
-from mtldsl.data.store_chunks import StoreChunk, hash_columns
+from mtldsl.data.store_chunks import SETTINGS, StoreChunk, hash_columns
 from mtldsl.errors import DataError
 from mtldsl.utils.files import atomic_file, new_file, writing
 
@@ -180,21 +180,6 @@ def write_json(path: Path, content: dict) -> None:
 
 #: files of a folder, each `<name>.npy`
 ARRAYS = ("data", "indices", "indptr", "y", "rows", "offsets")
-
-
-@dataclass(frozen=True)
-class StorePassSettings:
-    """Sizes of what is moved at once.
-
-    placed_entries : entries placed in their task
-    hashed_bytes   : bytes of a file that is hashed
-    """
-
-    placed_entries: int = 1 << 21
-    hashed_bytes: int = 1 << 24
-
-
-SETTINGS = StorePassSettings()
 
 
 def place(

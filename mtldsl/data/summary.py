@@ -34,7 +34,7 @@ def describe(tasks: TaskData) -> dict:
         "missing": tasks.n_missing,
         "inputs": "shared" if tasks.is_shared else "separate",
         "sparse": tasks.is_sparse,
-        "weighted": tasks.sample_weights is not None,
+        "weighted": tasks.is_weighted,
         "standardized": tasks.scaling is not None,
         "kernels": list(tasks.views),
     }

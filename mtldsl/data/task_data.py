@@ -5,15 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 from scipy import sparse
 
-from mtldsl.data.row_storage import TransposedRows, row_views, stack
+from mtldsl.data.row_storage import SETTINGS, TransposedRows, row_views, stack
 from mtldsl.data.scaling import Scaling
 from mtldsl.data.table_description import NOTHING_KNOWN, DataDescription
 from mtldsl.errors import DataError, ModelError, MTLError
@@ -22,16 +21,6 @@ from mtldsl.utils.caching import cached_property
 if TYPE_CHECKING:
     from mtldsl.data.kernel_map import KernelMap
     from mtldsl.data.scaling import Imputation
-
-
-@dataclass(frozen=True)
-class TaskDataSettings:
-    """Size of pieces: `piece_samples`, of which a temporary stays in the cache."""
-
-    piece_samples: int = 1 << 14
-
-
-SETTINGS = TaskDataSettings()
 
 
 #: what is made of tasks is of their class
@@ -90,11 +79,7 @@ class TaskData:
         self.kernel_map: KernelMap | None = kernel_map  # what made the features, where kernels did
         self.imputation = imputation  # where inputs were missing, and what stands there
         self.description: DataDescription = description  # of the table that these were made of
-        for name, count in zip(task_names, self.counts, strict=True):
-            if count == 0:
-                raise DataError(
-                    f"task {name!r} has no labelled row", write_instead="leave the task out, or give it data"
-                )
+        require_labelled(task_names, self.counts)
         self._sealed = True
 
     def __setattr__(self, name, value):
@@ -245,6 +230,25 @@ class TaskData:
                 found += [(tasks, part, ends[:1]) for part in parts]
             first = last
         return found
+
+
+def fields_of_table(Y: np.ndarray, weights: np.ndarray | None) -> dict[str, Any]:
+    """The constructor's fields of labels (n, m), NaN where there is none, and of their weights."""
+    kept = ~np.isnan(Y)
+    labels, own = (
+        None if table is None else [column[there] for column, there in zip(table.T, kept.T, strict=True)]
+        for table in (Y, weights)
+    )
+    return {"targets": labels, "mask": None if kept.all() else kept, "sample_weights": own}
+
+
+def require_labelled(task_names: Iterable[str], counts: Iterable[int]) -> None:
+    """DataError for a task without a label."""
+    for name, count in zip(task_names, counts, strict=True):
+        if count == 0:
+            raise DataError(
+                f"task {name!r} has no labelled row", write_instead="leave the task out, or give it data"
+            )
 
 
 def require_in_memory(

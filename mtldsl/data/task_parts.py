@@ -19,6 +19,7 @@ from mtldsl.data.input_checks import (
     warn_of_spellings,
 )
 from mtldsl.data.row_storage import stack
+from mtldsl.data.task_data import fields_of_table
 from mtldsl.errors import DataError
 from mtldsl.utils.validation import as_list, quoted
 
@@ -36,15 +37,11 @@ def of_table(X, Y, sample_weights, task_names, feature_names) -> dict:
             f"X has {X.shape[0]} rows but Y has {Y.shape[0]}",
             write_instead="give one row of labels per row of inputs",
         )
-    kept = ~np.isnan(Y)
     weights = None if sample_weights is None else as_weights(sample_weights, Y.shape, "sample_weights")
-    m = Y.shape[1]
     return {
         "shared": X,
-        "targets": [Y[kept[:, i], i] for i in range(m)],
-        "mask": None if kept.all() else kept,
-        "sample_weights": None if weights is None else [weights[kept[:, i], i] for i in range(m)],
-        "task_names": as_names(task_names, y_names or None, m, "task_names", "task"),
+        **fields_of_table(Y, weights),
+        "task_names": as_names(task_names, y_names or None, Y.shape[1], "task_names", "task"),
         "feature_names": _feature_names(feature_names, x_names, X),
     }
 
@@ -127,22 +124,27 @@ def of_long_table(X, y, task_ids, sample_weights, feature_names) -> dict:
     warn_of_spellings(ids, "Tasks.grouped: task_ids")
     weights = None if sample_weights is None else as_weights(sample_weights, y.shape, "sample_weights")
     names = as_names(None, ids, len(ids), "task_names")
+    fields = fields_of_long_table(X, fixed, y, index, len(ids), weights)
+    return {**fields, "task_names": names, "feature_names": _feature_names(feature_names, x_names, X)}
+
+
+def fields_of_long_table(X, fixed: bool, y: np.ndarray, index: np.ndarray, n_tasks: int, weights) -> dict:
+    """The constructor's fields of the rows that have a label, sorted by their tasks (index). fixed: X can be kept as it is."""
     rows = np.flatnonzero(~np.isnan(y))
     # radix sort where the positions of the tasks fit 16 bits, ten times as fast
-    key = index[rows].astype(np.uint16 if len(ids) <= 1 << 16 else int)
+    key = index[rows].astype(np.uint16 if n_tasks <= 1 << 16 else int)
     in_order = rows.size == y.size and bool((key[1:] >= key[:-1]).all())
     rows = rows if in_order else rows[np.argsort(key, kind="stable")]
-    counts = np.bincount(key, minlength=len(ids))
+    counts = np.bincount(key, minlength=n_tasks)
     ends = np.cumsum(counts)
     return {
         "stacked": X if in_order and fixed else stack([(X, None if in_order else rows)]),
         "counts": counts,
         "targets": y if in_order else y[rows],
         "sample_weights": weights if weights is None or in_order else weights[rows],
-        "task_names": names,
-        "feature_names": _feature_names(feature_names, x_names, X),
         # rows of the long table, for messages
         "source_rows": [rows[a:b] for a, b in zip(ends - counts, ends, strict=True)],
+        "one_table": True,
     }
 
 

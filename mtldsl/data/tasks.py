@@ -10,7 +10,7 @@ import numpy as np
 
 from mtldsl.data.column_centering import columns_near_zero
 from mtldsl.data.derived import scaled_by, select, select_features, standardize, take_rows, with_targets
-from mtldsl.data.input_checks import as_design, unlike
+from mtldsl.data.input_checks import as_learned
 from mtldsl.data.labels import require_kind, require_labels, signs_of_classes, without_one_class
 from mtldsl.data.products import PredictionMap
 from mtldsl.data.splits import folds, split, subsample
@@ -200,8 +200,7 @@ class Tasks(PredictionMap, DaskConstructors, Displayable):
         >>> tasks.task_names, tasks.targets
         (('b', 'a'), array([0., 4., 1.]))
         """
-        table = of_long_table(X, y, task_ids, sample_weights, feature_names)
-        return cls(**table, one_table=True)._maybe_with(kernels)
+        return cls(**of_long_table(X, y, task_ids, sample_weights, feature_names))._maybe_with(kernels)
 
     def _maybe_with(self, kernels) -> Tasks:
         return self if kernels is None else self.with_kernels(kernels)
@@ -276,13 +275,7 @@ class Tasks(PredictionMap, DaskConstructors, Displayable):
         """
         if self.kernel_map is not None:
             return self.kernel_map.transform(X)
-        given = X
-        X, columns = as_design(given, "X")
-        wrong = unlike(self.feature_names, columns, given)
-        if wrong is not None:
-            raise DataError(f"transform: X has other columns than these tasks: {wrong}")
-        if X.shape[1] != self.n_features:
-            raise DataError(f"X has {X.shape[1]} columns, but these tasks have {self.n_features} features")
+        X = as_learned(X, self.feature_names, "transform: X", "these tasks have")
         return X if self.scaling is None else self.scaling.apply(X)
 
     # -------------------------------------- hooks: tasks whose rows are not in this process have answers of their own

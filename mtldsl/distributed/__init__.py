@@ -1,11 +1,10 @@
 """Everything about rows on Dask: tasks, loss terms, solvers and scores, behind hooks that tasks answer."""
 
 from mtldsl.distributed.distributed_tasks import DistributedTasks
-from mtldsl.distributed.partitions import LocalParts, PartitionTasks, RowParts, TaskSum
+from mtldsl.distributed.partitions import PartitionTasks, RowParts, TaskSum
 
 __all__ = [
     "DistributedTasks",
-    "LocalParts",
     "PartitionTasks",
     "RowParts",
     "TaskSum",

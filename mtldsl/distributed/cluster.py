@@ -14,22 +14,12 @@ from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from typing import Any
 
-from mtldsl.distributed.dask_backend import n_workers
+from mtldsl.distributed.dask_backend import SETTINGS, n_workers
 from mtldsl.errors import DataError, MissingExtraError, SolverError
 
 #: what an address of a scheduler looks like, and an amount of memory
 ADDRESS = re.compile(r"(tcp|tls|ws|wss)://[^\s/]+:\d{1,5}")
 MEMORY = re.compile(r"\d+(\.\d+)?\s*[kMGT]i?B")
-
-
-@dataclass(frozen=True)
-class ClusterSettings:
-    """Limit of a connection: a scheduler must have answered after `answer_seconds`."""
-
-    answer_seconds: float = 10.0
-
-
-SETTINGS = ClusterSettings()
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,10 +66,10 @@ def start_processes(workers: int | None = None, threads: int = 1, memory: str | 
             warnings.simplefilter("ignore")  # of ports that are taken: any other will do
             processes = distributed.LocalCluster(
                 n_workers=workers or cores, threads_per_worker=threads, processes=True, host="127.0.0.1",
-                dashboard_address="127.0.0.1:0", silence_logs=logging.ERROR, preload=[__name__], **options,
+                dashboard_address="127.0.0.1:0", silence_logs=logging.ERROR, **options,
             )  # fmt: skip
     except Exception as error:
-        if waiting:  # the processes heard it, too, and were not yet told to leave it to this one
+        if waiting:
             signal.raise_signal(signal.SIGINT)
         raise SolverError(
             f"a local cluster could not be started ({type(error).__name__}: {error})",
@@ -109,7 +99,7 @@ def connect_scheduler(address: str) -> Cluster:
 @contextmanager
 def _ctrl_c_waits(heard: list) -> Iterator[None]:
     """Ctrl-C in the block is kept in the list, for after it: processes that are half started cannot be ended in order. Those that are started
-    in it inherit that the signal is blocked, until `dask_setup` has told them to leave it."""
+    in it inherit that the signal is blocked: it is for the process that solves, which tells the others what to leave."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -124,12 +114,6 @@ def _ctrl_c_waits(heard: list) -> Iterator[None]:
         if blocks:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)  # what is pending goes to the list now
         signal.signal(signal.SIGINT, before)
-
-
-def dask_setup(worker) -> None:
-    """Called by Dask in each process that `start_processes` starts: Ctrl-C is for the process that solves, which tells the others what to leave."""
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _distributed(typed: str) -> Any:

@@ -73,9 +73,6 @@ class Consensus(DistributedSolver):
     def usual_passes(self, form: NormalForm) -> tuple[int, int]:
         return 15, 100
 
-    def begin(self, form: NormalForm, start: Point | None, file: CheckpointFolder | None) -> DistributedRun:
-        return _ConsensusRun(form, start, file)
-
 
 def hessians_are_too_many(form: NormalForm) -> bool:
     """Tell whether a d x d matrix of every task is more than should be kept here."""
@@ -106,7 +103,7 @@ class _ConsensusRun(DistributedRun):
             self.sent, self.rho = (others["V"], others["b"]), others["rho"]
             self.next_change = self.left["numbers"]["next_change"]
 
-    def run(self, max_iter: int, watch: Watch) -> Point:
+    def solve(self, max_iter: int, watch: Watch) -> Point:
         z = self.loss.predictions(self.x)
         V, b = z.V, z.b
         while True:
@@ -187,4 +184,4 @@ class _ConsensusRun(DistributedRun):
         self.next_change = max(SETTINGS.interval_factor * self.passes, self.passes + 1.0)
 
 
-SOLVER = Consensus()
+SOLVER = Consensus(_ConsensusRun)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import zlib
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
+from mtldsl.data.derived import with_fields
 from mtldsl.data.input_checks import (
     as_names,
     as_rows,
@@ -16,40 +16,20 @@ from mtldsl.data.input_checks import (
     as_weights,
     labels_of,
     number_columns,
+    refuse_invisible,
     refuse_shuffled,
     refuse_turned,
 )
-from mtldsl.data.row_storage import csr_of, stack
+from mtldsl.data.row_storage import csr_of
+from mtldsl.data.task_data import fields_of_table
+from mtldsl.data.task_parts import fields_of_long_table
 from mtldsl.data.tasks import Tasks
 from mtldsl.distributed.distributed_folds import LabelFacts, facts_of_tasks
 from mtldsl.distributed.partitions import PartitionTasks, add, align_arrays
 from mtldsl.errors import DataError
+from mtldsl.utils.arrays import digest
 from mtldsl.utils.parallel import on_one_blas_thread
-from mtldsl.utils.validation import MIN_MAGNITUDE, plain
-
-# --------------------------------------------------------------------------------------------------------------
-# A number that changes where the numbers of a partition do: read again at every pass over data that are not kept, so it must be cheap.
-
-
-def checksum(*arrays: Any) -> int:
-    """32 bits of all bytes of arrays, sparse matrices, lists of ids and None. A change goes unseen once in 4e9.
-
-    >>> checksum(np.eye(3)) == checksum(np.eye(3)), checksum(np.eye(3)) == checksum(np.eye(3)[::-1])
-    (True, False)
-    """
-    total = 0
-    for array in arrays:
-        if array is None:
-            total = zlib.crc32(b"-", total)
-            continue
-        parts = [array.data, array.indices, array.indptr] if sparse.issparse(array) else [np.asarray(array)]
-        for part in parts:
-            total = zlib.crc32(f"{part.dtype} {part.shape}".encode(), total)
-            is_numbers = part.dtype.kind in "fiub"
-            content: Any = np.ascontiguousarray(part) if is_numbers else repr(part.tolist()).encode()
-            total = zlib.crc32(content, total)
-    return total
-
+from mtldsl.utils.validation import plain
 
 # --------------------------------------------------------------------------------------------------------------
 # The rows of a partition, checked where they are, as tasks that are told apart by keys: which tasks there are is known after the first pass.
@@ -73,12 +53,12 @@ class PartitionRows(NamedTuple):
 class PartitionSummary:
     """Facts of a partition beside its numbers."""
 
-    checksum: int
+    checksum: str  # of its numbers: read again at every pass over data that are not kept
     n_rows: int
     n_features: int
     n_columns: int | None  # of Y, where it is a table
-    columns: int | None  # a number for the names of X's columns, where it has some
-    labels: int | None  # a number for the names of Y's columns, where it is a table with names
+    columns: str | None  # a digest of the names of X's columns, where it has some
+    labels: str | None  # of those of Y's columns, where it is a table with names
     exact: bool
     is_sparse: bool
     is_weighted: bool
@@ -92,11 +72,7 @@ class LoadedPartition:
     tasks: Tasks | None
     keys: tuple
     summary: PartitionSummary
-    columns: tuple[str, ...] | None  # names of X's columns, where it has some
-    labels: tuple[str, ...] | None  # names of Y's columns, where it has some
-    largest: (
-        np.ndarray | None
-    )  # (d,) of every column the largest absolute value; not where checks are left out
+    found: PartitionFindings
 
     def __sizeof__(self) -> int:
         return self.summary.size
@@ -106,7 +82,7 @@ class LoadedPartition:
 def load(rows: Any, index: int, name: str, check: bool = True) -> LoadedPartition:
     """DataError, which begins with the partition's name, for what cannot be tasks: NaN and infinities in X, lengths, weights, ids."""
     try:
-        return _load(PartitionRows(*align_arrays(tuple(as_given(rows)))), check)
+        return _load(PartitionRows(*align_arrays(tuple(as_given(rows)))), index, check)
     except DataError as error:
         raise error.within(name) from None
 
@@ -123,7 +99,7 @@ def as_given(given: Any) -> PartitionRows:
     return PartitionRows(*given)
 
 
-def _load(rows: PartitionRows, check: bool) -> LoadedPartition:
+def _load(rows: PartitionRows, index: int, check: bool) -> LoadedPartition:
     for table, what in ((rows.Y, "Y"), (rows.ids, "task_ids"), (rows.weights, "sample_weights")):
         refuse_shuffled(rows.X, table, what)
     refuse_turned(rows.Y, rows.weights, "sample_weights")
@@ -135,25 +111,26 @@ def _load(rows: PartitionRows, check: bool) -> LoadedPartition:
             write_instead="give one row of labels per row of inputs",
         )
     weights = None if rows.weights is None else as_weights(rows.weights, Y.shape, "sample_weights")
-    ids: Any = None if rows.ids is None else np.asarray(rows.ids)
     if rows.feature_names is not None:
         columns = as_names(rows.feature_names, None, X.shape[1], "feature_names")
     if rows.task_names is not None and rows.ids is None:
         labels = as_names(rows.task_names, None, Y.shape[1], "task_names")
     tasks, keys = _table(X, Y, weights) if rows.ids is None else _long_table(X, Y, rows.ids, weights)
     summary = PartitionSummary(
-        checksum=checksum(X, Y, ids, weights),
+        checksum=digest(X, Y, None if rows.ids is None else repr(np.asarray(rows.ids).tolist()), weights),
         n_rows=X.shape[0],
         n_features=X.shape[1],
         n_columns=Y.shape[1] if rows.ids is None else None,
-        columns=hash_of(columns) if columns else None,
-        labels=hash_of(labels) if labels and rows.ids is None else None,
+        columns=digest(columns) if columns else None,
+        labels=digest(labels) if labels and rows.ids is None else None,
         exact=rows.exact,
         is_sparse=tasks is not None and tasks.is_sparse,
         is_weighted=weights is not None,
-        size=64 if tasks is None else PartitionTasks(tasks, np.arange(tasks.n_tasks)).__sizeof__(),
+        size=64 if tasks is None else tasks.__sizeof__(),
     )
-    return LoadedPartition(tasks, keys, summary, columns or None, labels or None, largest)
+    facts = None if tasks is None or not check else facts_of_tasks(tasks, keys, index)
+    found = PartitionFindings({index: summary}, facts, largest, columns or None, labels or None)
+    return LoadedPartition(tasks, keys, summary, found)
 
 
 def _inputs(given, check: bool) -> tuple[Any, Any, np.ndarray | None]:
@@ -174,43 +151,25 @@ def _inputs(given, check: bool) -> tuple[Any, Any, np.ndarray | None]:
 
 
 def _table(X, Y, weights) -> tuple[Tasks | None, tuple]:
-    kept = ~np.isnan(Y)
-    here = np.flatnonzero(kept.any(axis=0))
+    here = np.flatnonzero(~np.isnan(Y).all(axis=0))
     if not here.size:
         return None, ()
-    kept = kept[:, here]
-    tasks = Tasks(
-        shared=X,
-        targets=[Y[own, i] for own, i in zip(kept.T, here, strict=True)],
-        mask=None if kept.all() else kept,
-        sample_weights=None if weights is None else [weights[own, i] for own, i in zip(kept.T, here, strict=True)],
-        task_names=tuple(map(str, here)),
-        feature_names=tuple(number_columns("x", X.shape[1])),
-    )  # fmt: skip
-    return tasks, tuple(here.tolist())
+    fields = fields_of_table(Y[:, here], None if weights is None else weights[:, here])
+    return Tasks(shared=X, **fields, **_numbered(here, X)), tuple(here.tolist())
 
 
 def _long_table(X, y, task_ids, weights) -> tuple[Tasks | None, tuple]:
     ids, index = labels_of(task_ids, X.shape[0])
-    rows = np.flatnonzero(~np.isnan(y))
-    if not rows.size:
+    here = np.unique(index[~np.isnan(y)])
+    if not here.size:
         return None, ()
-    labelled = np.bincount(index[rows], minlength=len(ids))
-    here = np.flatnonzero(labelled)
-    rows = rows[np.argsort(index[rows], kind="stable")]
-    in_order = rows.size == y.size and bool((rows[1:] > rows[:-1]).all())
-    ends = np.cumsum(labelled[here])
-    tasks = Tasks(
-        stacked=X if in_order else stack([(X, rows)]),
-        counts=labelled[here],
-        targets=y[rows],
-        sample_weights=None if weights is None else weights[rows],
-        task_names=tuple(map(str, here)),
-        feature_names=tuple(number_columns("x", X.shape[1])),
-        source_rows=[rows[a:b] for a, b in zip(ends - labelled[here], ends, strict=True)],
-        one_table=True,
-    )
-    return tasks, tuple(plain(ids[k]) for k in here)
+    fields = fields_of_long_table(X, True, y, np.searchsorted(here, index), here.size, weights)
+    return Tasks(**fields, **_numbered(here, X)), tuple(plain(ids[k]) for k in here)
+
+
+def _numbered(here: np.ndarray, X) -> dict[str, tuple[str, ...]]:
+    """Names until those of all partitions are known."""
+    return {"task_names": tuple(map(str, here)), "feature_names": tuple(number_columns("x", X.shape[1]))}
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,12 +179,13 @@ class TaskPlaces:
     places: dict  # key -> position
     task_names: tuple[str, ...]
     feature_names: tuple[str, ...]
-    checksums: dict[int, int]
+    checksums: dict[int, str]
     first_rows: list[int]
 
 
-def place_part(loaded: LoadedPartition, index: int, name: str, places: TaskPlaces) -> PartitionTasks | None:
-    """The part, or None without a label. DataError where the partition is not what it was in the first pass."""
+def place_part(loaded: LoadedPartition, index: int, name: str, sent: Any) -> PartitionTasks | None:
+    """The part, or None without a label. sent: a constant of `TaskPlaces`. DataError where the partition is not what it was in the first pass."""
+    places: TaskPlaces = sent.value
     if loaded.summary.checksum != places.checksums[index]:
         raise DataError(
             "its numbers are not those of the first pass: it was changed, or is not computed in the same way each time",
@@ -239,12 +199,13 @@ def place_part(loaded: LoadedPartition, index: int, name: str, places: TaskPlace
     X: Any = align_arrays(tasks.X if tasks.is_shared else tasks.stacked)
     if X.shape[1] < len(places.feature_names):
         X = csr_of(X.data, X.indices, X.indptr, len(places.feature_names))
-    own = Tasks(
-        **({"shared": X} if tasks.is_shared else {"stacked": X}),
-        mask=tasks.mask, counts=tasks.counts, targets=align_arrays(tasks.targets), sample_weights=align_arrays(tasks.sample_weights),
-        task_names=tuple(places.task_names[i] for i in which), feature_names=places.feature_names, source_rows=tasks.source_rows,
-        one_table=tasks.one_table,
-    )  # fmt: skip
+    own = with_fields(
+        tasks,
+        X,
+        **align_arrays({"targets": tasks.targets, "sample_weights": tasks.sample_weights}),
+        task_names=tuple(places.task_names[i] for i in which),
+        feature_names=places.feature_names,
+    )
     return PartitionTasks(own, which, index, places.first_rows[index])
 
 
@@ -254,7 +215,11 @@ def place_part(loaded: LoadedPartition, index: int, name: str, places: TaskPlace
 
 @dataclass(frozen=True, eq=False)
 class PartitionFindings:
-    """The sum of what was found in partitions, the earlier ones first."""
+    """The sum of what was found in partitions, the earlier ones first.
+
+    facts, largest : of the labels, and of every column the largest absolute value; None where checks are left out
+    columns, labels : names of the columns of X and Y, where there are some
+    """
 
     parts: dict[int, PartitionSummary]
     facts: LabelFacts | None
@@ -281,17 +246,6 @@ def _larger(a, b):
     return largest
 
 
-def summarize_partition(loaded: LoadedPartition, index: int) -> PartitionFindings:
-    """Return what is found in one partition."""
-    facts = None if loaded.tasks is None else facts_of_tasks(loaded.tasks, loaded.keys, index)
-    return PartitionFindings({index: loaded.summary}, facts, loaded.largest, loaded.columns, loaded.labels)
-
-
-def hash_of(names: tuple[str, ...]) -> int:
-    """The same on every machine, unlike Python's own."""
-    return zlib.crc32("\n".join(names).encode())
-
-
 def places_of(found: PartitionFindings, names: tuple[str, ...], task_names, feature_names) -> TaskPlaces:
     """DataError, which names the partition, where it does not go with the first."""
     parts = [found.parts[k] for k in range(len(names))]
@@ -300,7 +254,8 @@ def places_of(found: PartitionFindings, names: tuple[str, ...], task_names, feat
         raise DataError("no row of any partition has a label", write_instead="give at least one row per task")
     d = max(part.n_features for part in parts)
     features = as_names(feature_names, found.columns, d, "feature_names", "x")
-    _refuse_invisible(found.largest, features)
+    if found.largest is not None:  # a column may be small in one partition and not in another
+        refuse_invisible(found.largest, features.__getitem__, "X")
     m = parts[0].n_columns
     keys: Any = found.facts.keys if m is None else tuple(range(m))
     typed: Any = keys if m is None else found.labels
@@ -335,7 +290,7 @@ def _refuse_unlike(parts: list[PartitionSummary], names) -> None:
     _refuse_renamed("Y", [part.labels for part in parts], names)
 
 
-def _refuse_renamed(what: str, marks: list[int | None], names) -> None:
+def _refuse_renamed(what: str, marks: list[str | None], names) -> None:
     """DataError where partitions name their columns unlike the first that names any."""
     named = [(name, mark) for name, mark in zip(names, marks, strict=True) if mark is not None]
     other = next((name for name, mark in named if mark != named[0][1]), None)
@@ -344,16 +299,3 @@ def _refuse_renamed(what: str, marks: list[int | None], names) -> None:
             f"the columns of {what} have other names, or another order, than in {named[0][0]}", term=other,
             write_instead="give every partition the same columns in the same order",
         )  # fmt: skip
-
-
-def _refuse_invisible(largest, names) -> None:
-    """As `require_visible`, over all partitions: a column may be small in one and not in another."""
-    if largest is None:
-        return
-    lost = np.flatnonzero((largest > 0) & (largest < MIN_MAGNITUDE))
-    if lost.size:
-        raise DataError(
-            f"the largest entry of {names[lost[0]]} is {largest[lost[0]]:g}, whose square is 0 in float64; rescale or standardise the "
-            f"column, or write zeros ({lost.size} such columns)",
-            term="X",
-        )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import signal
+import threading
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -101,14 +103,20 @@ def lacking_memory(name: str, error: MemoryError) -> SolverError:
 
 @dataclass(frozen=True)
 class DaskSettings:
-    """Limits of memory and time.
+    """Limits of memory, time and graphs.
 
     data_share       : of the workers' memory, for data that are kept there: the other half is for copies and sums
+    answer_seconds   : in which a scheduler must have answered
     patience_seconds : between two looks at a cluster that may have lost all its workers
+    unwritten_runs   : stateful runs after which states are written out: so many are computed again at most, of the parts that a worker had which dies
+    node_summands    : of one node of the tree of sums, a power of two: then the sum has the bits of `tree_sum`
     """
 
     data_share: float = 0.5
+    answer_seconds: float = 10.0
     patience_seconds: float = 30.0
+    unwritten_runs: int = 5
+    node_summands: int = 8
 
 
 SETTINGS = DaskSettings()
@@ -179,18 +187,6 @@ def n_workers() -> int:
     return 1 if client is None else max(len(_workers(client)), 1)
 
 
-def on_every_worker(function, *arguments) -> dict[str, Any]:
-    """{worker: function(*arguments), or what it raised}; this process counts as one where it is all there is."""
-    client = _client()
-    if client is None:
-        try:
-            return {"this process": function(*arguments)}
-        except Exception as error:
-            return {"this process": error}
-    with typed_errors(()):
-        return client.run(function, *arguments, on_error="return")
-
-
 def _workers(client) -> dict:
     """Return what the scheduler knows of all workers, by address."""
     try:
@@ -248,9 +244,7 @@ def _wait(client, nodes) -> None:
 
     futures = futures_of(nodes)
     try:
-        from mtldsl.distributed.worker_signals import leave_signals_here
-
-        leave_signals_here(client)
+        _leave_signals_here(client)
         alone, state, coming = 0, "", as_completed(futures, timeout=SETTINGS.patience_seconds)
         while alone < 2:
             try:
@@ -275,6 +269,25 @@ def _wait(client, nodes) -> None:
         with suppress(Exception):  # a closed client has nothing to cancel, and the error says more
             client.cancel(futures, force=True)
         raise
+
+
+def _leave_signals_here(client) -> None:
+    """Once a cluster whose workers are processes that belong to this one: Ctrl-C in a terminal goes to all of them, and Dask would not start
+    another, so that what was interrupted could not go on. They end with this one, as ever."""
+    from distributed import LocalCluster, WorkerPlugin
+
+    class SignalShield(WorkerPlugin):
+        name = "mtldsl-signals"
+        idempotent = True
+
+        def setup(self, worker) -> None:
+            if threading.current_thread() is threading.main_thread():
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    cluster, mark = client.cluster, "_mtldsl_signals"
+    if isinstance(cluster, LocalCluster) and cluster.processes and not hasattr(cluster, mark):
+        setattr(cluster, mark, True)
+        client.register_plugin(SignalShield())
 
 
 def _idleness(client) -> str:

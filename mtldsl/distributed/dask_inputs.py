@@ -14,7 +14,6 @@ from mtldsl.distributed.constructors import (
     load,
     place_part,
     places_of,
-    summarize_partition,
 )
 from mtldsl.distributed.dask_backend import (
     as_nodes,
@@ -56,7 +55,7 @@ def of_loaders(
     if first_kept:
         loaded = keep_nodes(loaded, names)
     found: PartitionFindings = compute_node(
-        tree([call(summarize_partition, one, k, partition=k) for k, one in enumerate(loaded)]), names
+        tree([call(getattr, one, "found", partition=k) for k, one in enumerate(loaded)]), names
     )
     places = places_of(found, names, task_names, feature_names)
     if keep is None and not first_kept:
@@ -69,7 +68,7 @@ def of_loaders(
         ]
     sent = constant(places)
     nodes = [
-        call(_placed, one, k, name, sent, partition=k)
+        call(place_part, one, k, name, sent, partition=k)
         for k, (one, name) in enumerate(zip(loaded, names, strict=True))
     ]
     mark = digest(sorted(places.checksums.items()), places.task_names, places.feature_names)
@@ -83,10 +82,6 @@ def of_loaders(
         is_weighted=first.is_weighted, is_sparse=any(part.is_sparse for part in found.parts.values()),
         is_table=first.n_columns is not None,
     )  # fmt: skip
-
-
-def _placed(loaded, index, name, sent):
-    return place_part(loaded, index, name, sent.value)
 
 
 def of_arrays(X, Y, sample_weights, task_names, feature_names, keep) -> DistributedTasks:

@@ -5,25 +5,19 @@ Every task of it is pure, so what is lost with a worker is computed again.
 
 from __future__ import annotations
 
-import secrets
-import shutil
-import tempfile
-import weakref
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
 from operator import getitem
-from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from mtldsl.distributed.dask_backend import (
+    SETTINGS,
     call,
     compute_node,
     constant,
     keep_nodes,
     lacking_memory,
     n_workers,
-    on_every_worker,
 )
 from mtldsl.distributed.partitions import (
     ByTask,
@@ -33,35 +27,18 @@ from mtldsl.distributed.partitions import (
     evaluate_part,
     evaluate_tasks,
     groups,
-    piece,
-    put_together,
     read_state,
     size_of,
     state_path,
     tree_sum,
     write_state,
 )
-from mtldsl.errors import DataError, MTLError
+from mtldsl.errors import DataError
 from mtldsl.utils.arrays import digest
 from mtldsl.utils.progress import time_pass
 
 # --------------------------------------------------------------------------------------------------------------
 # What runs keep beside the rows, on Dask's workers: from time to time it is written out, so that a worker's death costs a few runs and not all.
-
-
-@dataclass(frozen=True)
-class DaskPartSettings:
-    """Sizes of the graph of a run.
-
-    unwritten_runs : stateful runs after which states are written out: so many are computed again at most, of the parts that a worker had which dies
-    node_summands  : of one node of the tree, a power of two: then the sum has the bits of `tree_sum`
-    """
-
-    unwritten_runs: int = 5
-    node_summands: int = 8
-
-
-SETTINGS = DaskPartSettings()
 
 
 class PartStates(list):
@@ -71,7 +48,7 @@ class PartStates(list):
     folder : of the files that they go back to, None where they go back to the beginning. Gone when the last states are that need it
     """
 
-    def __init__(self, nodes: Sequence, since: int = 0, folder: ScratchFolder | None = None):
+    def __init__(self, nodes: Sequence, since: int = 0, folder: TemporaryDirectory | None = None):
         super().__init__(nodes)
         self.since, self.folder = since, folder
 
@@ -80,33 +57,22 @@ class PartStates(list):
         return PartStates(nodes, self.since + 1, self.folder)
 
     def written(self, names: Sequence[str]) -> PartStates:
-        """The same bits, read from files; as they are where some worker does not see the folder, or it is full."""
-        folder = ScratchFolder()
+        """The same bits, read from files; as they are where some worker does not see the folder, or it is full: the next try is later."""
+        folder = TemporaryDirectory(prefix="mtldsl-states-", ignore_cleanup_errors=True)
         try:
-            if check_shared_folder(folder.path):
-                return self
-            return PartStates(write_states(self, folder.path, "run", names), 0, folder)
+            return PartStates(write_states(self, folder.name, "run", names), 0, folder)
         except (DataError, TypeError):
+            self.since = 0
             return self
-
-
-class ScratchFolder:
-    """A folder of this machine, removed with this."""
-
-    def __init__(self):
-        self.path = tempfile.mkdtemp(prefix="mtldsl-states-")
-        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 
 def write_states(states: Sequence, folder: str, mark: str, names: Sequence[str]) -> PartStates:
     """Every state in a file of its own, written where it is, and from now on read from there. DataError where that does not succeed."""
     done = [call(_written, one, folder, mark, k, partition=k) for k, one in enumerate(states)]
-    unseen = set(range(len(done))) - set(compute_node(tree(done), names))
-    unseen |= {k for k in range(len(done)) if not state_path(folder, mark, k).is_file()}
-    if unseen:
-        raise DataError(
-            f"{names[min(unseen)]}: what is beside its rows was written where it is not seen here"
-        )
+    for k, said in sorted(compute_node(tree(done), names).items()):
+        if said or not state_path(folder, mark, k).is_file():
+            why = f"cannot be written there ({said})" if said else "was written where it is not seen here"
+            raise DataError(f"{names[k]}: what is beside its rows {why}")
     return read_states(folder, mark, names)
 
 
@@ -116,38 +82,13 @@ def read_states(folder: str, mark: str, names: Sequence[str]) -> PartStates:
     return PartStates(keep_nodes(nodes, names))
 
 
-def check_shared_folder(folder: str) -> str | None:
-    """None where every worker writes into a folder what is found there from here, else a sentence that says what is wrong."""
-    token = secrets.token_hex(8)
-    told = on_every_worker(_with_token, folder, token)
+def _written(state, folder: str, mark: str, part: int) -> dict[int, str]:
+    """{part: why its state cannot be written, "" where it is}."""
     try:
-        if not told:
-            return "no worker answered."
-        for worker, name in told.items():
-            if isinstance(name, BaseException):
-                why = name if isinstance(name, MTLError) else type(name).__name__
-                return f"the worker {worker} cannot write into it ({why})."
-            if not (Path(folder) / name).is_file():
-                return f"what the worker {worker} writes into it is not seen here."
-        return None
-    finally:
-        for path in Path(folder).glob(f".token-{token}-*"):
-            with suppress(OSError):
-                path.unlink()
-
-
-def _with_token(folder: str, token: str) -> str:
-    name = f".token-{token}-{secrets.token_hex(8)}"
-    try:
-        (Path(folder) / name).touch(exist_ok=False)
-    except OSError as error:
-        raise DataError(str(error.strerror or error)) from None
-    return name
-
-
-def _written(state, folder: str, mark: str, part: int) -> dict:
-    write_state(state_path(folder, mark, part), state)
-    return {part: True}
+        write_state(state_path(folder, mark, part), state)
+    except DataError as error:
+        return {part: str(error)}
+    return {part: ""}
 
 
 def _read(folder: str, mark: str, part: int):
@@ -204,9 +145,6 @@ class DaskParts(RowParts):
         new = states.after(new)
         return new.written(self.names) if new.since >= SETTINGS.unwritten_runs else new, total
 
-    def unseen_by(self, folder: str) -> str | None:
-        return check_shared_folder(folder)
-
     def write_states(self, states: PartStates, folder: str, mark: str) -> PartStates:
         return write_states(states, folder, mark, self.names)
 
@@ -214,17 +152,17 @@ class DaskParts(RowParts):
         return read_states(folder, mark, self.names)
 
     def exchanged(
-        self, columns: Sequence, n_tasks: int, function: ByTask, *broadcast
+        self, columns: Sequence, n_tasks: int, function: Callable, *broadcast
     ) -> tuple[Sequence, Any]:
         """As many groups of tasks as there are workers, none of which has to see the others'."""
         sent = constant((function, *broadcast))
         done = [
-            call(_grouped, sent, *(call(piece, one, *ends, partition=k) for k, one in enumerate(columns)))
+            call(_grouped, sent, *(call(_piece, one, *ends, partition=k) for k, one in enumerate(columns)))
             for ends in groups(n_tasks, self.n_workers)
         ]
         back = [
-            call(_put_together, one, *(call(_back, group, k, partition=k) for group in done), partition=k)
-            for k, one in enumerate(columns)
+            call(_joined, *(call(_back, group, k, partition=k) for group in done), partition=k)
+            for k in range(self.n_parts)
         ]
         *back, node = keep_nodes([*back, tree([call(_told, group) for group in done])], self.names)
         told, moved = compute_node(node, self.names)
@@ -285,8 +223,13 @@ def _back(group: tuple, k: int):
     return group[0][k]
 
 
-def _put_together(like, *backs):
-    return put_together(like, backs)
+def _piece(columns: ByTask | None, first: int, last: int) -> ByTask:
+    """Those of tasks first <= i < last."""
+    return {i: arrays for i, arrays in (columns or {}).items() if first <= i < last}
+
+
+def _joined(*backs: ByTask) -> ByTask:
+    return {i: arrays for back in backs for i, arrays in back.items()}
 
 
 def _mapped(part: PartitionTasks | None, sent, name: str) -> PartitionTasks | None:

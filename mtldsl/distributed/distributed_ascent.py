@@ -266,9 +266,6 @@ class AscentByPasses(DistributedSolver):
     def usual_passes(self, form: NormalForm) -> tuple[int, int]:
         return 5, 30
 
-    def begin(self, form: NormalForm, start: Point | None, file: CheckpointFolder | None) -> DistributedRun:
-        return _DistributedAscentRun(form, start, file)
-
 
 class _DistributedAscentRun(DistributedRun):
     solver = AscentByPasses.name
@@ -297,7 +294,7 @@ class _DistributedAscentRun(DistributedRun):
             self.overlap, self.taken = (self.left["numbers"][name] for name in ("overlap", "taken"))
             self.nodes.fill(self.left["blocks"]["Z"])
 
-    def run(self, max_iter: int, watch: Watch) -> Point:
+    def solve(self, max_iter: int, watch: Watch) -> Point:
         # an entropy's multipliers start inside their domain: their weights are not known before a pass
         W = self._weights()
         if getattr(self.loss.atom, "entropic", False) and self.rows is None:
@@ -372,4 +369,4 @@ class _DistributedAscentRun(DistributedRun):
         return W, Z
 
 
-SOLVER = AscentByPasses()
+SOLVER = AscentByPasses(_DistributedAscentRun)

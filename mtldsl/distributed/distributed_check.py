@@ -5,27 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from mtldsl.certificates.plain.plain_formula import DEFINITIONS
 from mtldsl.certificates.plain.plain_values import (
+    EPS,
     TypedPoint,
     matrix_of,
     over_tasks,
     pointwise,
     predictions,
     rounding_of_samples,
+    rounding_seen,
     sums_of_tasks,
     totals_of,
 )
-from mtldsl.distributed.partitions import PartitionTasks, RowParts, TaskColumns, TaskSum
-
-_EPS = float(np.finfo(float).eps)
-
-#: Units in the last place by which a sum may be off, as in `typed_values`.
-ROUNDING_UNITS = 64.0
+from mtldsl.distributed.partitions import ByTask, PartitionTasks, RowParts, TaskSum, cut_by_task
 
 _NOTHING = TaskSum(np.zeros(0, int), np.zeros((0, 3)))
 
@@ -47,17 +45,13 @@ class PartsCheckSettings:
 SETTINGS = PartsCheckSettings()
 
 
-@dataclass(frozen=True, eq=False)
-class _PartRows:
-    """Rows of one part of a term, as the plain formulas ask for them."""
-
-    atom: Any
-    tasks: Any
-
-
 def _sums_of_part(part: PartitionTasks, atom: Any, function: Callable, W, b) -> TaskSum:
     """Add up losses and weights (k, 2) of every task's rows."""
-    one, V, c = _PartRows(atom, part.tasks), part.columns(W), None if b is None else b[part.which]
+    one, V, c = (
+        SimpleNamespace(atom=atom, tasks=part.tasks),
+        part.columns(W),
+        None if b is None else b[part.which],
+    )
     with np.errstate(all="ignore"):
         sums = sums_of_tasks(one, pointwise(function, one, predictions(part.tasks, V, c)))
     return TaskSum(part.which, np.stack([sums, totals_of(part.tasks)], axis=1))
@@ -65,7 +59,7 @@ def _sums_of_part(part: PartitionTasks, atom: Any, function: Callable, W, b) -> 
 
 def _rounding_of_part(part: PartitionTasks, atom: Any, function, size, W, b, W_sizes, b_sizes) -> TaskSum:
     """Add up losses, bounds of their rounding, and weights (k, 3)."""
-    one, tasks, own = _PartRows(atom, part.tasks), part.tasks, part.which
+    one, tasks, own = SimpleNamespace(atom=atom, tasks=part.tasks), part.tasks, part.which
     with np.errstate(all="ignore"):
         z = predictions(tasks, part.columns(W), None if b is None else b[own])
         sizes = predictions(tasks, part.columns(W_sizes), None if b is None else b_sizes[own], sizes=True)
@@ -74,7 +68,7 @@ def _rounding_of_part(part: PartitionTasks, atom: Any, function, size, W, b, W_s
     return TaskSum(own, np.stack([sums, rounding, totals_of(tasks)], axis=1))
 
 
-def _columns(part: PartitionTasks, _, W, b, sizes, direction: int | None) -> tuple[TaskColumns, None]:
+def _columns(part: PartitionTasks, _, W, b, sizes, direction: int | None) -> tuple[ByTask, None]:
     """Give the predictions of a part's rows, their labels, and sample weights where there are any. direction: of random signs, in which
     rounding has moved them.
     """
@@ -83,19 +77,19 @@ def _columns(part: PartitionTasks, _, W, b, sizes, direction: int | None) -> tup
     if direction is not None:
         reach = predictions(tasks, part.columns(sizes[0]), None if b is None else sizes[1][own], sizes=True)
         signs = np.random.default_rng([direction, part.index]).choice([-1.0, 1.0], z.size)
-        z = z + _EPS * (8.0 + np.sqrt(tasks.n_features)) * (reach + np.abs(tasks.targets)) * signs
+        z = z + EPS * (8.0 + np.sqrt(tasks.n_features)) * (reach + np.abs(tasks.targets)) * signs
     weights = () if tasks.sample_weights is None else (tasks.sample_weights,)
-    return TaskColumns(part.which, tasks.offsets, (z, tasks.targets, *weights)), None
+    return cut_by_task(part.which, tasks.offsets, (z, tasks.targets, *weights)), None
 
 
-def _of_tasks(columns: TaskColumns, atom: Any, function: Callable) -> tuple[tuple, TaskSum]:
+def _of_tasks(columns: ByTask, atom: Any, function: Callable) -> tuple[ByTask, TaskSum]:
     """Give loss and weight (k, 2) of every whole task."""
     found = []
-    for i, (z, y, *s) in columns.each():
+    for i, (z, y, *s) in columns.items():
         with np.errstate(all="ignore"):
             loss = function(z, y, s[0] if s else None, atom.of_task(i))
         found.append((loss, np.sum(s[0]) if s else len(z)))
-    return (), TaskSum(columns.which, np.array(found, float))
+    return {}, TaskSum(np.array([*columns]), np.array(found, float))
 
 
 class PartsCheck:
@@ -153,7 +147,7 @@ class PartsCheck:
         if not self.is_of_samples:
             plain = self._of_whole_tasks()
             moved = [self._of_whole_tasks(direction) for direction in range(SETTINGS.sign_directions)]
-            return 4.0 * max(abs(one - plain) for one in moved) + ROUNDING_UNITS * _EPS * abs(plain)
+            return rounding_seen(plain, moved)
         sums = self._run(_rounding_of_part, self.definition.size, self.W, self.b, *self.sizes())
         totals = self._totals(sums[:, 2])
         if self.definition.of_sum is None:

@@ -9,14 +9,14 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.data.derived import label_table
-from mtldsl.data.labels import LABEL_KINDS
+from mtldsl.data.labels import LABEL_KINDS, of_one_label
 from mtldsl.data.row_storage import stack
-from mtldsl.data.splits import checked_folds
-from mtldsl.data.task_data import TaskData
+from mtldsl.data.splits import checked_count, checked_level
+from mtldsl.data.task_data import TaskData, fields_of_table
 from mtldsl.data.tasks import Tasks
 from mtldsl.distributed.partitions import PartitionTasks
-from mtldsl.errors import DataError, Spelled
-from mtldsl.utils.validation import as_flag, as_float, generator, quoted
+from mtldsl.errors import DataError
+from mtldsl.utils.validation import as_flag, generator
 
 # --------------------------------------------------------------------------------------------------------------
 # What must be known of all labels before a model is stated: found in one pass, so that no label has to be moved.
@@ -138,13 +138,7 @@ class LabelFacts:
         one_class = np.flatnonzero(self.distinct < 2)
         if kind == "sign" and one_class.size:
             i = int(one_class[0])
-            raise DataError(
-                f"task {task_names[i]!r} has one class only (all {self.counts[i]} labels are {self.minimum[i]:+g})",
-                term=typed,
-                write_instead="leave the task out"
-                + Spelled(" (tasks.without_one_class() leaves out all such)", "")
-                + ", or give it labels of both classes",
-            )
+            raise of_one_label(task_names[i], self.counts[i], self.minimum[i], typed)
 
 
 def facts_of(part: PartitionTasks) -> LabelFacts:
@@ -308,7 +302,7 @@ def make_side(
 
 def deal_folds(tasks: Any, k, stratify, groups, random_state, typed: str) -> tuple[FoldAssignment, tuple]:
     """(how rows are dealt, the facts of every fold's two sides), in one pass. DataError for groups, which are not known here."""
-    k = checked_folds(k, f"{typed}k")
+    k = checked_count(k, f"{typed}k")
     _refuse_groups(groups, typed)
     signs = _signs(tasks) if as_flag(stratify, f"{typed}k, stratify") else None
     dealt = FoldAssignment(int(generator(random_state, "folds").integers(2**63)), k, None, signs)
@@ -328,10 +322,7 @@ def folds(tasks: Any, k, stratify, groups, random_state) -> list[tuple[Any, Any]
 
 def split(tasks: Any, test_size, random_state, stratify, groups) -> tuple[Any, Any]:
     """See `DistributedTasks.split`."""
-    share = as_float(test_size)
-    typed = f"split(test_size={quoted(test_size)})"
-    if share is None or not 0 < share < 1:
-        raise DataError(term=typed, write_instead="write a fraction between 0 and 1, such as 0.25")
+    share, typed = checked_level(test_size, "split(test_size", "0.25"), f"split(test_size={test_size})"
     _refuse_groups(groups, "split(test_size, ")
     as_flag(stratify, "split(test_size, stratify")
     dealt = FoldAssignment(int(generator(random_state, "split").integers(2**63)), 2, share, _signs(tasks))
@@ -416,7 +407,10 @@ class RowSample:
     def _groups(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """(rows in the order of their numbers, the first of every class) of the table, or of each task of a long one."""
         order = np.argsort(self.numbers, kind="stable")
-        groups = [order] if self.task is None else _split_by_task(self.task, order)
+        groups = [order]
+        if self.task is not None:
+            own = order[np.argsort(self.task[order], kind="stable")]
+            groups = np.split(own, np.flatnonzero(np.diff(self.task[own])) + 1)
         return [(rows, np.unique([rows[k] for y in self.Y[rows].T for k in _firsts(y)])) for rows in groups]
 
     def _only(self, rows) -> RowSample:
@@ -438,12 +432,6 @@ def _firsts(y) -> list[int]:
     if np.isin(y[there], (-1.0, 1.0)).all():
         return [int(there[y[there] == c][0]) for c in np.unique(y[there])]
     return [int(there[0])]
-
-
-def _split_by_task(task: np.ndarray, order: np.ndarray) -> list[np.ndarray]:
-    """`order`, cut into the rows of each task."""
-    own = order[np.argsort(task[order], kind="stable")]
-    return np.split(own, np.flatnonzero(np.diff(task[own])) + 1)
 
 
 def draw_candidates(part: PartitionTasks, wanted: int, seed: int, n_tasks: int) -> RowSample:
@@ -478,15 +466,8 @@ def tasks_of(drawn: RowSample, task_names, feature_names, scaling) -> Tasks:
     partition, row = drawn.place.T
     if drawn.task is None:
         order = np.lexsort((row, partition))
-        Y, S = drawn.Y[order], None if drawn.weights is None else drawn.weights[order]
-        kept = ~np.isnan(Y)
-        return Tasks(
-            shared=stack([(drawn.X, order)]),
-            targets=[y[own] for y, own in zip(Y.T, kept.T, strict=True)],
-            mask=None if kept.all() else kept,
-            sample_weights=None if S is None else [s[own] for s, own in zip(S.T, kept.T, strict=True)],
-            **names,
-        )
+        fields = fields_of_table(drawn.Y[order], None if drawn.weights is None else drawn.weights[order])
+        return Tasks(shared=stack([(drawn.X, order)]), **fields, **names)
     order = np.lexsort((row, partition, drawn.task))
     return Tasks(
         stacked=stack([(drawn.X, order)]),

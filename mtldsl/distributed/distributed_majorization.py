@@ -114,9 +114,6 @@ class Majorization(DistributedSolver):
     def usual_passes(self, form: NormalForm) -> tuple[int, int]:
         return 25, 60
 
-    def begin(self, form: NormalForm, start: Point | None, file: CheckpointFolder | None) -> DistributedRun:
-        return _DistributedMajorizationRun(form, start, file)
-
 
 class _DistributedMajorizationRun(DistributedRun):
     """y : where the next squares touch; t : of Nesterov's momentum; best : the lowest objective since it began; before : (y, multipliers) of
@@ -131,33 +128,17 @@ class _DistributedMajorizationRun(DistributedRun):
         self.y = self.x
         self.before: tuple[Blocks, list] | None = None
         if self.left is not None:
-            self._go_on(self.left["numbers"], self.left["blocks"])
+            self.y = {name: self.left["blocks"][name] for name in form.shapes}
+            for name in _SAVED_NUMBERS:
+                setattr(self, name, self.left["numbers"][name])
 
-    def _go_on(self, numbers: dict, blocks: Blocks) -> None:
-        self.y = {name: blocks[name] for name in self.form.shapes}
-        self.theta, self.missing, self.t, self.best = (numbers[name] for name in _SAVED_NUMBERS)
-        if "adjoint 0" in blocks:
-            old = [
-                DistributedDual.of({name: blocks[f"{name} {k}"][None] for name in ("adjoint", "sums")})
-                for k in range(len(self.form.losses))
-            ]
-            self.before = {name: blocks[f"{name} before"] for name in self.form.shapes}, old
-
-    def _keep(self, now: bool) -> None:
-        numbers, others = {name: getattr(self, name) for name in _SAVED_NUMBERS}, dict(self.y)
-        if self.before is not None:
-            others |= {f"{name} before": block for name, block in self.before[0].items()}
-            for k, (loss, u) in enumerate(zip(self.form.losses, self.before[1], strict=True)):
-                others |= {f"adjoint {k}": u.adjoint, f"sums {k}": loss.sums(u)}
-        self.keep(numbers, others, now)
-
-    def run(self, max_iter: int, watch: Watch) -> Point:
+    def solve(self, max_iter: int, watch: Watch) -> Point:
         for iteration in range(1, max_iter + 1):
             y = self.y
             duals = [loss.dual_at(y) for loss in self.form.losses]
             point = Point(y, duals, self.inner.duals, iteration)
             stopped = watch(point) or iteration == max_iter
-            self._keep(stopped)
+            self.keep({name: getattr(self, name) for name in _SAVED_NUMBERS}, dict(y), stopped)
             if stopped:
                 return point
             objective = self.form.value(y)
@@ -211,4 +192,4 @@ class _DistributedMajorizationRun(DistributedRun):
         return found
 
 
-SOLVER = Majorization()
+SOLVER = Majorization(_DistributedMajorizationRun)

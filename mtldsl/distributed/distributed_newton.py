@@ -255,9 +255,6 @@ class NewtonByPasses(DistributedSolver):
         """Measured: three losses of either kind beside four penalties, 400 to 3,000 rows of 6 to 60 features, and the runs of half a GB to 8 GB."""
         return (7, 15) if form.losses[0].atom.smooth else (40, 120)
 
-    def begin(self, form: NormalForm, start: Point | None, file: CheckpointFolder | None) -> DistributedRun:
-        return _DistributedNewtonRun(form, start, file)
-
 
 class _DistributedNewtonRun(DistributedRun):
     solver = NewtonByPasses.name
@@ -269,13 +266,12 @@ class _DistributedNewtonRun(DistributedRun):
         self.loss, self.moments = loss, moments_of(loss.tasks)
         self.penalty, self.damping = _first_penalty(loss), SETTINGS.initial_damping_share
         self.apart = math.inf
-        self.values: list[tuple[Blocks, float]] = []
         # a penalty without the multipliers that it was for would be too steep
         if self.left is not None and (loss.atom.smooth or self.left["rows"] is not None):
             self.rows, numbers = self.left["rows"], self.left["numbers"]
             self.penalty, self.damping, self.apart = (numbers[n] for n in ("penalty", "damping", "apart"))
 
-    def run(self, max_iter: int, watch: Watch) -> Point:
+    def solve(self, max_iter: int, watch: Watch) -> Point:
         told = self._pass(self.x, None)
         while True:
             u, notes = DistributedDual.of(told["seen"]), {"penalty": self.penalty}
@@ -286,7 +282,7 @@ class _DistributedNewtonRun(DistributedRun):
                 return point
             model = NewtonModel(self.loss, told["hessian"], self.moments, self.damping * self.penalty)
             new = self._minimizer(model, told)
-            promised = self._here(self.x, told) - self._promised(model, told, new)
+            promised = told["here"] - self._promised(model, told, new)
             if (
                 not self.loss.atom.smooth
                 and promised <= SETTINGS.multiplier_share * told["moved"] / self.penalty
@@ -298,7 +294,7 @@ class _DistributedNewtonRun(DistributedRun):
                 told = self._pass(self.x, old)
                 continue
             seen = self._pass(new, None)
-            gained = self._here(self.x, told) - self._here(new, seen)
+            gained = told["here"] - seen["here"]
             if gained >= SETTINGS.accepted_share * promised:
                 self.x, told = new, seen
                 if gained >= SETTINGS.kept_share * promised:
@@ -307,11 +303,7 @@ class _DistributedNewtonRun(DistributedRun):
                     )
             else:
                 self.damping = min(SETTINGS.damping_factor * self.damping, 1.0)
-                if (
-                    self.damping == 1.0
-                    and gained <= 0.0
-                    and promised <= 1e-12 * abs(self._here(self.x, told))
-                ):
+                if self.damping == 1.0 and gained <= 0.0 and promised <= 1e-12 * abs(told["here"]):
                     return point
 
     def _pass(self, x: Blocks, stepped_from: float | None) -> dict:
@@ -327,31 +319,23 @@ class _DistributedNewtonRun(DistributedRun):
             told = run(sums_at_multipliers, *sent, self.penalty, state=self.rows)
         loss.known(x, told["seen"])
         self.passes += 1
-        return told
-
-    def _here(self, x: Blocks, told: dict) -> float:
-        return told["envelope"] + self._functions(x)
+        functions = self._functions(x)
+        return told | {"functions": functions, "here": told["envelope"] + functions}
 
     def _functions(self, x: Blocks) -> float:
-        """The value of regularizers, which may cost as much as a pass: that of the last two points is kept."""
-        for known, value in self.values:
-            if known is x:
-                return value
-        value = float(sum(f.value(x) for f in self.form.functions))
-        self.values = [(x, value), *self.values[:1]]
-        return value
+        return float(sum(f.value(x) for f in self.form.functions))
 
     def _minimizer(self, model: NewtonModel, told: dict) -> Blocks:
         u = DistributedDual.of(told["seen"])
         term = model.term(self.x, u.adjoint, self.loss.sums(u))
-        new = self.inner.solve([term], self.x, self._missing(told), self._functions(self.x))
+        new = self.inner.solve([term], self.x, self._missing(told), told["functions"])
         return new | model.intercepts(new, self.x, self.loss.sums(u))
 
     def _missing(self, told: dict) -> float:
         """Return what a step may be off by."""
         if not self.loss.atom.smooth:
             return SETTINGS.inner_error_share * told["moved"] / self.penalty or math.inf
-        here = self._here(self.x, told)
+        here = told["here"]
         bound = dual_bound(self.form, self.x, [DistributedDual.of(told["seen"])], self.inner.duals)[0]
         gap = min((here - bound) / max(abs(here), np.finfo(float).tiny), 1.0) if math.isfinite(bound) else 1.0
         return SETTINGS.inner_error_share * gap * gap * abs(here)
@@ -372,4 +356,4 @@ def _first_penalty(loss) -> float:
     return float(np.median(loss.coefficients / spread))
 
 
-SOLVER = NewtonByPasses()
+SOLVER = NewtonByPasses(_DistributedNewtonRun)

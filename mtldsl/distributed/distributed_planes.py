@@ -322,9 +322,6 @@ class PlanesByPasses(DistributedSolver):
         """Two for a look."""
         return 40, 280
 
-    def begin(self, form: NormalForm, start: Point | None, file: CheckpointFolder | None) -> DistributedRun:
-        return _DistributedPlanesRun(form, start, file)
-
 
 class _DistributedPlanesRun(DistributedRun):
     solver = PlanesByPasses.name
@@ -374,7 +371,7 @@ class _DistributedPlanesRun(DistributedRun):
         W, b = self.oracle.point(V)
         return {self.block: W} | {name: b[None, :].copy() for name in self.loss.intercepts}
 
-    def run(self, max_iter: int, watch: Watch) -> Point:
+    def solve(self, max_iter: int, watch: Watch) -> Point:
         for iteration in range(1, max_iter + 1):
             S = self.model.minimize(self._objective())
             point = self._point(iteration)
@@ -441,4 +438,4 @@ class _DistributedPlanesRun(DistributedRun):
         return Point(x, [self.model.duals], self.model.shares, iteration, state, notes)
 
 
-SOLVER = PlanesByPasses()
+SOLVER = PlanesByPasses(_DistributedPlanesRun)

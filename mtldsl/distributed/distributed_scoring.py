@@ -16,7 +16,7 @@ from mtldsl.data.derived import label_table
 from mtldsl.data.labels import listed_tasks
 from mtldsl.data.schema import Schema
 from mtldsl.distributed.distributed_folds import FoldAssignment, LabelFacts, deal_folds, make_side
-from mtldsl.distributed.partitions import TaskColumns, TaskSum
+from mtldsl.distributed.partitions import ByTask, TaskSum, cut_by_task
 from mtldsl.errors import DataError, ModelError
 from mtldsl.solution.measures import Measure, measure
 from mtldsl.solution.predictors import (
@@ -114,12 +114,12 @@ def evaluate_by_task(tasks: Any, asked: ScoringRequest, function: Callable, *giv
     )
 
 
-def _columns(part, _, asked: ScoringRequest) -> tuple[TaskColumns, None]:
+def _columns(part, _, asked: ScoringRequest) -> tuple[ByTask, None]:
     """Return what is predicted for the labelled rows of a part, which of them are +1, and their sample weights."""
     tasks = part.tasks
     weights = () if tasks.sample_weights is None else (tasks.sample_weights,)
     arrays = (_predicted(part, asked), tasks.targets > 0.0, *weights)
-    return TaskColumns(part.which, tasks.offsets, arrays), None
+    return cut_by_task(part.which, tasks.offsets, arrays), None
 
 
 def _predicted(part, asked: ScoringRequest) -> np.ndarray:
@@ -131,12 +131,12 @@ def _predicted(part, asked: ScoringRequest) -> np.ndarray:
     return np.where(np.isnan(constant), z, constant)
 
 
-def _each_task(columns: TaskColumns, function: Callable, *given) -> tuple[tuple, TaskSum]:
+def _each_task(columns: ByTask, function: Callable, *given) -> tuple[ByTask, TaskSum]:
     found = [
         function(i, z, np.where(positive, 1.0, -1.0), s[0] if s else None, *given)
-        for i, (z, positive, *s) in columns.each()
+        for i, (z, positive, *s) in columns.items()
     ]
-    return (), TaskSum(columns.which, np.array(found))
+    return {}, TaskSum(np.array([*columns]), np.array(found))
 
 
 def _measured(i: int, z, y, s, by: Measure) -> float:
@@ -209,13 +209,6 @@ def sums_of(part, asked: ScoringRequest) -> TaskSum:
     return TaskSum(part.which, np.moveaxis(np.add.reduceat(both, tasks.offsets[:-1], axis=2), 2, 0))
 
 
-def _is_of_sums(by: Measure) -> bool:
-    metric = getattr(by, "metric", None)
-    if metric is not None:
-        return _is_of_counts(metric)
-    return by.needs != "scores"
-
-
 def _is_of_counts(metric: Metric) -> bool:
     """Tell whether four counts tell it: not where it looks at orders, nor where a class of one's own has a `score` of its own."""
     names = ("score", "score_of_counts")
@@ -250,7 +243,7 @@ def score_elsewhere(
         known |= ~np.isnan(constant)
     if by.of_rows:
         return measure_of_rows(tasks, by, asked, known, typed)
-    if not _is_of_sums(by):
+    if by.needs == "scores" if metric is None else not _is_of_counts(metric):
         return mean_score(
             np.where(known, evaluate_by_task(tasks, asked, _measured, by), np.nan), tasks.task_names
         )

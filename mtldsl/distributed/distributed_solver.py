@@ -61,6 +61,7 @@ SETTINGS = DistributedSettings()
 class DistributedSolver(Solver):
     """A solver for losses whose rows are elsewhere, and only for these.
 
+    run        : what one solve of it is
     checkpoint : folder that weights, penalties and the multipliers of the rows are written to, and from which the same model goes on
     """
 
@@ -68,6 +69,9 @@ class DistributedSolver(Solver):
     options: ClassVar[Mapping[str, object]] = {"checkpoint": None}
     writes = ("checkpoint",)
     max_iter = 1000
+
+    def __init__(self, run: type[DistributedRun]):
+        self.run = run
 
     def flops(self, form: NormalForm) -> float:
         """A pass over the rows counts the same whatever there is to compute: 100 of them without progress end a first slot."""
@@ -87,17 +91,13 @@ class DistributedSolver(Solver):
         """(least, most) that a solve takes, as measured."""
         raise NotImplementedError
 
-    def begin(self, form: NormalForm, start: Point | None, file: CheckpointFolder | None) -> DistributedRun:
-        """A run from a start, or from what a checkpoint left."""
-        raise NotImplementedError
-
     def solves_only(self, form: NormalForm) -> str | None:
         return "rows that are elsewhere" if form.in_memory else None
 
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, checkpoint: CheckpointFolder | None = None
     ) -> Point:  # fmt: skip
-        return self.begin(form, start, checkpoint).run(max_iter, watch)
+        return self.run(form, start, checkpoint).solve(max_iter, watch)
 
 
 class DistributedRun:
@@ -125,7 +125,7 @@ class DistributedRun:
                 self.solver, self.x, self.inner.duals, numbers, others, self.rows, now=now
             )
 
-    def run(self, max_iter: int, watch: Watch) -> Point:
+    def solve(self, max_iter: int, watch: Watch) -> Point:
         """Passes until the watch is satisfied."""
         raise NotImplementedError
 
@@ -165,8 +165,7 @@ class CheckpointFolder:
             Checkpoint(self.path / f"moments-{k}.npz", {"data": tasks.parts.mark})
             for k, tasks in enumerate(self.tables)
         ]
-        self.passes, self.mark, self.rows = 0, "", None
-        self.unseen: str | None = None
+        self.passes, self.mark, self.rows, self.is_unseen = 0, "", None, False
 
     def __enter__(self) -> CheckpointFolder:
         self.file.__enter__()
@@ -265,21 +264,18 @@ class CheckpointFolder:
 
     def _written(self, rows: Any) -> tuple[str | None, Any]:
         """(under which mark states are in the folder, None where they are not; the states)."""
-        if rows is None or self.unseen:
+        if rows is None or self.is_unseen:
             return None, rows
         if rows is self.rows:
             return self.mark, rows
-        parts = self.tables[0].parts
-        self.unseen = parts.unseen_by(str(self.path))
         mark = secrets.token_hex(8)
-        if not self.unseen:
-            try:
-                self.rows, self.mark = parts.write_states(rows, str(self.path), mark), mark
-                return mark, self.rows
-            except (DataError, TypeError) as error:
-                self.unseen = f"{error}."
-        self._say(f"weights are written, but not what is beside the rows: {self.unseen}")
-        return None, rows
+        try:
+            self.rows, self.mark = self.tables[0].parts.write_states(rows, str(self.path), mark), mark
+        except (DataError, TypeError) as error:
+            self.is_unseen = True
+            self._say(f"weights are written, but not what is beside the rows: {error}")
+            return None, rows
+        return mark, self.rows
 
     def _remove_others(self, mark: str | None) -> None:
         for path in self.path.iterdir():

@@ -18,7 +18,7 @@ from mtldsl.atoms.losses.structured_hinge import StructuredHinge
 from mtldsl.data.tasks import Tasks
 from mtldsl.distributed.distributed_term import DistributedTerm, LazyScores
 from mtldsl.distributed.dual_statistics import adjoints_of
-from mtldsl.distributed.partitions import TaskColumns, TaskSum, align_arrays
+from mtldsl.distributed.partitions import ByTask, TaskSum, cut_by_task, join_tasks
 from mtldsl.normal_form.term import LinearMap, MapEntry, register_term
 from mtldsl.normal_form.terms.structured_term import StructuredTerm
 
@@ -199,7 +199,7 @@ class DistributedStructuredTerm(DistributedTerm):
         return found[0], found[1]
 
 
-def _scores(part: PartitionTasks, _, Vs, bs) -> tuple[TaskColumns, None]:
+def _scores(part: PartitionTasks, _, Vs, bs) -> tuple[ByTask, None]:
     """The scores at every point, and which labels are +1."""
     tasks = part.tasks
     if tasks.is_shared and tasks.mask is None and len(Vs) > 1:  # one product for all points
@@ -211,42 +211,39 @@ def _scores(part: PartitionTasks, _, Vs, bs) -> tuple[TaskColumns, None]:
             tasks.forward(part.columns(V)) + np.repeat(b[part.which], tasks.counts)
             for V, b in zip(Vs, bs, strict=True)
         ]
-    return TaskColumns(part.which, tasks.offsets, (*scores, tasks.targets > 0.0)), None
+    return cut_by_task(part.which, tasks.offsets, (*scores, tasks.targets > 0.0)), None
 
 
-def term_of_whole(columns: TaskColumns, atom: StructuredHinge) -> StructuredTerm:
-    """The loss of whole tasks as a function of their scores, coefficients of one; the last column says which labels are +1."""
-    if isinstance(atom.metric, tuple):
-        atom = StructuredHinge(tuple(atom.metric[i] for i in columns.which))
-    n, k = int(columns.offsets[-1]), len(columns.which)
-    tasks = Tasks(
-        stacked=np.empty((n, 0)), counts=np.diff(columns.offsets), targets=np.where(columns.arrays[-1], 1.0, -1.0),
-        task_names=tuple(map(str, columns.which)), feature_names=(),
-    )  # fmt: skip
-    return StructuredTerm(atom, np.ones(k), tasks, LinearMap((MapEntry("W"),), (0, k)), (), atom.name)
-
-
-def _highest(columns: TaskColumns, atom, q: int) -> tuple[tuple[np.ndarray, ...], TaskSum]:
+def _highest(columns: ByTask, atom: StructuredHinge, q: int) -> tuple[ByTask, TaskSum]:
     """The planes of whole tasks: flips of labellings, or slopes, and what is told of each at every point."""
-    term, starts = term_of_whole(columns, atom), columns.offsets[:-1]
+    which, k = np.array([*columns]), len(columns)
+    if isinstance(atom.metric, tuple):
+        atom = StructuredHinge(tuple(atom.metric[i] for i in which))
+    *scores, positive = join_tasks(columns, which)
+    tasks = Tasks(
+        stacked=np.empty((len(positive), 0)), counts=[len(own[-1]) for own in columns.values()],
+        targets=np.where(positive, 1.0, -1.0), task_names=tuple(map(str, which)), feature_names=(),
+    )  # fmt: skip
+    # a function of the scores, coefficients of one
+    term = StructuredTerm(atom, np.ones(k), tasks, LinearMap((MapEntry("W"),), (0, k)), (), atom.name)
     only_labels = all(metric.labellings for _, _, metric, _, _ in term.tasks_apart)
-    told, back = np.empty((len(columns.which), q, len(_TOLD))), []
-    for k, z in enumerate(columns.arrays[:q]):
+    told, back = np.empty((k, q, len(_TOLD))), []
+    for at, z in enumerate(scores):
         term.value(z)  # where the metric is a user's own, this checks its oracle
         found = term.highest(z)
         u = found.slopes
         size = np.abs(u)
-        sums = (np.add.reduceat(one, starts) for one in (u, size, u * u, size * np.maximum(np.abs(z), 1.0)))
-        told[:, k] = np.stack([found.values, found.deltas, *sums], axis=1)
+        sums = map(tasks.sums, (u, size, u * u, size * np.maximum(np.abs(z), 1.0)))
+        told[:, at] = np.stack([found.values, found.deltas, *sums], axis=1)
         back.append(u != 0.0 if only_labels else u)
-    return tuple(back), TaskSum(columns.which, told)
+    return cut_by_task(which, tasks.offsets, back), TaskSum(which, told)
 
 
-def _pulled(part: PartitionTasks, columns: TaskColumns) -> TaskSum:
+def _pulled(part: PartitionTasks, columns: ByTask) -> TaskSum:
     """(k, q, d) X_i^T u_i of every plane."""
     tasks, slopes = part.tasks, -2.0 * part.tasks.targets
     planes = [
-        np.where(one, slopes, 0.0) if one.dtype == bool else one for one in align_arrays(columns.arrays)
+        np.where(one, slopes, 0.0) if one.dtype == bool else one for one in join_tasks(columns, part.which)
     ]
     return TaskSum(part.which, np.ascontiguousarray(adjoints_of(tasks, np.stack(planes)).transpose(2, 0, 1)))
 

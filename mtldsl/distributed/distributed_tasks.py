@@ -14,7 +14,9 @@ from mtldsl.data.derived import chosen, refuse_standardizing, require_scaling
 from mtldsl.data.labels import leave_out
 from mtldsl.data.products import gram
 from mtldsl.data.scaling import Scaling, squared_deviations
+from mtldsl.data.splits import checked_rows
 from mtldsl.data.summary import count_labels, several
+from mtldsl.data.task_data import require_labelled
 from mtldsl.data.tasks import Tasks
 from mtldsl.distributed import (
     distributed_folds,
@@ -30,22 +32,23 @@ from mtldsl.distributed.distributed_folds import (
     with_features,
     with_tasks,
 )
-from mtldsl.distributed.partitions import LocalParts, PartitionTasks, RowParts, TaskSum
+from mtldsl.distributed.partitions import PartitionTasks, RowParts, TaskSum
 from mtldsl.errors import DataError
-from mtldsl.utils.validation import as_flag, as_whole, generator, quoted
+from mtldsl.utils.caching import cached_property
+from mtldsl.utils.validation import as_flag, generator
 
 # --------------------------------------------------------------------------------------------------------------
 # In-memory tasks cut into parts, in this process.
 
 
-def cut_parts(tasks: Tasks, n_parts: int) -> LocalParts:
+def cut_parts(tasks: Tasks, n_parts: int) -> RowParts:
     """Rows in their order, as many in every part as can be: of X where it is shared, else of all tasks one after another."""
     n = tasks.X.shape[0] if tasks.is_shared else tasks.n_samples
     parts, ends = [], [n * k // n_parts for k in range(n_parts + 1)]
     for k, (first, last) in enumerate(pairwise(ends)):
         whole = PartitionTasks(tasks, np.arange(tasks.n_tasks), k, first)
         parts.append(take_rows(whole, (np.arange(n) >= first) & (np.arange(n) < last)))
-    return LocalParts(parts)
+    return RowParts(parts)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -184,11 +187,7 @@ class DistributedTasks(Tasks):
         self.mask = self.source_rows = self.kernel_map = None
         self.one_table = not is_table
         self.scaling = scaling
-        for name, count in zip(task_names, self.counts, strict=True):
-            if count == 0:
-                raise DataError(
-                    f"task {name!r} has no labelled row", write_instead="leave the task out, or give it data"
-                )
+        require_labelled(task_names, self.counts)
         self._sealed = True
 
     @classmethod
@@ -230,12 +229,10 @@ class DistributedTasks(Tasks):
         if self.is_weighted:
             raise self._elsewhere("sample_weights", "write tasks.label_facts.weights")
 
-    @property
-    def column_lengths(self) -> np.ndarray:  # type: ignore[override]
+    @cached_property
+    def column_lengths(self) -> np.ndarray:
         """(d, m) the Euclidean length of every feature's column in every task's inputs: a pass over the rows."""
-        if "column_lengths" not in self.__dict__:
-            self.__dict__["column_lengths"] = np.sqrt(self._total(column_squares)).T
-        return self.__dict__["column_lengths"]
+        return np.sqrt(self._total(column_squares)).T
 
     @property
     def positives(self) -> np.ndarray:  # type: ignore[override]
@@ -333,11 +330,7 @@ class DistributedTasks(Tasks):
 
         They are drawn where they are, in one pass; the same seed draws the same rows, whatever the workers.
         """
-        number = as_whole(rows)
-        if number is None or number < 1:
-            raise DataError(
-                term=f"subsample(rows={quoted(rows)})", write_instead="write a whole number of at least 1"
-            )
+        number = checked_rows(rows)
         seed = int(generator(random_state, "subsample").integers(2**63))
         found = self.parts.run(draw_candidates, number, seed, self.n_tasks)
         return tasks_of(found, self.task_names, self.feature_names, self.scaling)
@@ -433,21 +426,9 @@ class DistributedTasks(Tasks):
         ).hexdigest()
 
     def describe(self) -> dict:
-        """Sizes and kinds as plain values, for reports and saved files."""
-        return {
-            "tasks": self.n_tasks,
-            "features": self.n_features,
-            "samples": self.n_samples,
-            "rows_per_task": [int(self.counts.min()), int(self.counts.max())],
-            "missing": self.n_missing,
-            "inputs": "distributed",
-            "parts": self.parts.n_parts,
-            "where": self.parts.where,
-            "sparse": self.is_sparse,
-            "weighted": self.is_weighted,
-            "standardized": self.scaling is not None,
-            "kernels": [],
-        }
+        """See `Tasks.describe`."""
+        where = {"inputs": "distributed", "parts": self.parts.n_parts, "where": self.parts.where}
+        return super().describe() | where
 
     @property
     def has_signs(self) -> bool:

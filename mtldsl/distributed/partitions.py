@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
+from mtldsl.data.derived import with_fields
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError
 from mtldsl.utils.arrays import digest
@@ -125,40 +125,19 @@ def size_of(value) -> int:
 # What a sum over parts cannot tell - an order, a rank, a threshold of all scores of a task - is found there. Rows never move, nothing as long as
 # the data comes to the process that solves, and a task's numbers stand in the order of partitions and rows: no bit depends on the workers.
 
-
-@dataclass(frozen=True, eq=False)
-class TaskColumns:
-    """Arrays of some tasks, task after task.
-
-    which   : (k,) positions of the tasks; of whole tasks ascending
-    offsets : (k+1,) where each begins
-    arrays  : each (offsets[-1],)
-    """
-
-    which: np.ndarray
-    offsets: np.ndarray
-    arrays: tuple[np.ndarray, ...]
-
-    @property
-    def nbytes(self) -> int:
-        return sum(array.nbytes for array in self.arrays)
-
-    @property
-    def task_of(self) -> np.ndarray:
-        """(offsets[-1],) the task of every entry."""
-        return np.repeat(self.which, np.diff(self.offsets))
-
-    def each(self) -> Iterator[tuple[int, list[np.ndarray]]]:
-        """(position of the task, its part of the arrays) of every task."""
-        for i, first, last in zip(self.which.tolist(), self.offsets[:-1], self.offsets[1:], strict=True):
-            yield i, [array[first:last] for array in self.arrays]
-
-    def __sizeof__(self) -> int:  # what Dask goes by
-        return size_of((self.which, self.offsets)) + self.nbytes
+#: {position of a task: arrays of one length, that of its rows}
+ByTask = dict[int, tuple[np.ndarray, ...]]
 
 
-#: function(columns of whole tasks, *broadcast) -> (arrays of the same length, summand of what is told of each task)
-ByTask = Callable[..., tuple[tuple[np.ndarray, ...], Any]]
+def cut_by_task(which: np.ndarray, offsets: np.ndarray, arrays: Sequence[np.ndarray]) -> ByTask:
+    """Arrays that hold these tasks one after another, each from its offset to the next."""
+    ends = zip(which.tolist(), offsets[:-1], offsets[1:], strict=True)
+    return {i: tuple(array[first:last] for array in arrays) for i, first, last in ends}
+
+
+def join_tasks(columns: ByTask, which: np.ndarray) -> list[np.ndarray]:
+    """The arrays of these tasks, one task after another: what `cut_by_task` undoes."""
+    return [np.concatenate(kind) for kind in zip(*(columns[i] for i in which.tolist()), strict=True)]
 
 
 def groups(n_tasks: int, most: int) -> list[tuple[int, int]]:
@@ -171,57 +150,30 @@ def groups(n_tasks: int, most: int) -> list[tuple[int, int]]:
     return [(n_tasks * g // n, n_tasks * (g + 1) // n) for g in range(n)]
 
 
-def piece(columns: TaskColumns | None, first: int, last: int) -> TaskColumns | None:
-    """Those of tasks first <= i < last; None where there are none."""
-    if columns is None:
-        return None
-    own, lengths = (columns.which >= first) & (columns.which < last), np.diff(columns.offsets)
-    if not own.any():
-        return None
-    rows = np.repeat(own, lengths)
-    arrays = tuple(array[rows] for array in columns.arrays)
-    return TaskColumns(columns.which[own], np.concatenate([[0], np.cumsum(lengths[own])]), arrays)
-
-
 def evaluate_tasks(
-    function: ByTask, broadcast: tuple, *pieces: TaskColumns | None
-) -> tuple[list[TaskColumns | None], Any, int]:
-    """(the pieces brought back, what is told of the tasks, bytes moved) of one group of tasks, each put together of what the parts have of
-    it, in their order."""
-    there = [one for one in pieces if one is not None]
-    if not there:
-        return [None] * len(pieces), None, 0
-    task = np.concatenate([one.task_of for one in there])
-    order = np.argsort(task, kind="stable")
-    which, counts = np.unique(task, return_counts=True)
-    arrays = tuple(np.concatenate(kind)[order] for kind in zip(*(one.arrays for one in there), strict=True))
-    columns = TaskColumns(which, np.concatenate([[0], np.cumsum(counts)]), arrays)
+    function: Callable, broadcast: tuple, *pieces: ByTask | None
+) -> tuple[list[ByTask], Any, int]:
+    """(what every part gets back, what is told of the tasks, bytes moved) of tasks whose arrays are pieces in the parts, in their order.
+
+    function : (whole tasks, ascending, *broadcast) -> (arrays of the same lengths for them, or nothing; what is told)
+    """
+    there = [one for one in pieces if one]
+    whole = {
+        i: tuple(np.concatenate(kind) for kind in zip(*(one[i] for one in there if i in one), strict=True))
+        for i in sorted(set().union(*there))
+    }
+    if not whole:
+        return [{} for _ in pieces], None, 0
     with one_blas_thread():
-        arrays, told = function(columns, *broadcast)
-    ends = np.cumsum([one.offsets[-1] for one in there])[:-1]
-    cuts = iter(zip(*(np.split(_placed(array, order), ends) for array in arrays), strict=True))
-    back = [one if one is None else TaskColumns(one.which, one.offsets, next(cuts, ())) for one in pieces]
-    return back, told, columns.nbytes + size_of(arrays)
-
-
-def put_together(like: TaskColumns | None, backs: Sequence[TaskColumns | None]) -> TaskColumns | None:
-    """Return what one part gets back of all groups, in the order of its own tasks."""
-    found = [one for one in backs if one is not None]
-    if like is None or not found:
-        return None
-    order = np.argsort(np.concatenate([one.task_of for one in found]), kind="stable")
-    places = np.argsort(like.task_of, kind="stable")
-    kinds = zip(*(one.arrays for one in found), strict=True)
-    return TaskColumns(
-        like.which, like.offsets, tuple(_placed(np.concatenate(kind)[order], places) for kind in kinds)
-    )
-
-
-def _placed(array: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Entries at these places: what `array[places]` undoes."""
-    found = np.empty_like(array)
-    found[places] = array
-    return found
+        made, told = function(whole, *broadcast)
+    backs: list[ByTask] = []
+    at = dict.fromkeys(whole, 0)
+    for one in pieces:
+        backs.append({})
+        for i, arrays in (one or {}).items():
+            first, at[i] = at[i], at[i] + len(arrays[0])
+            backs[-1][i] = tuple(array[first : at[i]] for array in made.get(i, ()))
+    return backs, told, size_of(whole) + size_of(made)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -262,11 +214,6 @@ def read_state(path: Path) -> np.ndarray | None:
 # --------------------------------------------------------------------------------------------------------------
 # Rows of tasks in parts, and sums of functions over them.
 
-#: what an in-memory Tasks is made of: `cached` properties and views stay where they are
-_FIELDS = (
-    "mask", "counts", "targets", "sample_weights", "task_names", "feature_names", "scaling", "source_rows", "one_table",
-)  # fmt: skip
-
 
 @dataclass(frozen=True, eq=False)
 class PartitionTasks:
@@ -288,38 +235,41 @@ class PartitionTasks:
         return W if whole else W[:, self.which]
 
     def __sizeof__(self) -> int:  # what Dask goes by where it keeps, moves and spills
-        X: Any = self.tasks.X if self.tasks.is_shared else self.tasks.stacked
-        arrays = (X.data, X.indices, X.indptr) if self.tasks.is_sparse else (X,)
-        return sum(map(size_of, (*arrays, self.tasks.targets, self.tasks.sample_weights, self.tasks.mask)))
+        return self.tasks.__sizeof__()
 
     def __reduce__(self):
-        tasks = self.tasks
-        inputs = {"shared": tasks.X} if tasks.is_shared else {"stacked": tasks.stacked}
-        fields = inputs | {name: getattr(tasks, name) for name in _FIELDS}
-        return _rebuilt, (type(tasks), fields, self.which, self.index, self.first_row)
+        return _rebuilt, (self.tasks, self.which, self.index, self.first_row)
 
 
-def _rebuilt(kind, fields: dict, which, index, first_row) -> PartitionTasks:
-    return PartitionTasks(kind(**align_arrays(fields)), align_arrays(which), index, first_row)
+def _rebuilt(tasks: Tasks, which: np.ndarray, index: int, first_row: int) -> PartitionTasks:
+    arrays = align_arrays({"targets": tasks.targets, "sample_weights": tasks.sample_weights})
+    X = align_arrays(tasks.X if tasks.is_shared else tasks.stacked)
+    return PartitionTasks(with_fields(tasks, X, **arrays), align_arrays(which), index, first_row)
 
 
-class RowParts(ABC):
-    """Parts, wherever they are, as those see them who ask for sums over all rows.
+class RowParts:
+    """Parts in this process; those on Dask's workers (`DaskParts`) answer all of this where the rows are.
 
     names       : of the partitions, for messages;  where : "dask", "this process"
     mark        : the same for the same numbers in the same partitions, in any process; known without a pass on Dask
     passes      : runs over the data so far;  bytes_moved : by these runs: what was sent to every worker, and a sum from each
     """
 
-    where: ClassVar[str]
-    n_parts: int
-    names: tuple[str, ...]
-    mark: str
-    n_workers: int
+    where: ClassVar[str] = "this process"
+    n_workers = 1
     passes = 0
     bytes_moved = 0
 
-    @abstractmethod
+    def __init__(self, parts: Sequence[PartitionTasks | None], names: Sequence[str] | None = None):
+        self.parts = list(parts)
+        self.n_parts = len(self.parts)
+        self.names = tuple(names or (f"partition {k}" for k in range(self.n_parts)))
+
+    @cached_property
+    def mark(self) -> str:
+        return digest([part and (part.tasks.fingerprint(), part.which) for part in self.parts])
+
+    @time_pass()
     def run(self, function: Callable, *broadcast, state=None, stateful: bool = False) -> Any:
         """The sum over parts of function(part, *broadcast), by pairs of neighbours (`tree_sum`).
 
@@ -329,51 +279,6 @@ class RowParts(ABC):
                    and stays beside them.
         A partition without any labelled row is left out.
         """
-
-    @abstractmethod
-    def exchanged(
-        self, columns: Sequence, n_tasks: int, function: ByTask, *broadcast
-    ) -> tuple[Sequence, Any]:
-        """(columns brought back to the parts, what is told): function(columns of whole tasks, *broadcast).
-
-        columns : the `TaskColumns` of every part (None: of none of the tasks), as a stateful run returned them
-        What is told must be apart for every task, such as a `TaskSum`: it is put together in the order of the tasks.
-        """
-
-    @abstractmethod
-    def unseen_by(self, folder: str) -> str | None:
-        """None where whoever holds the rows writes into a folder what is found there from here, else a sentence that says what is wrong."""
-
-    @abstractmethod
-    def write_states(self, states, folder: str, mark: str) -> Any:
-        """The states of a run, written into a folder by whoever holds them, and read from there from now on. DataError where that fails."""
-
-    @abstractmethod
-    def read_states(self, folder: str, mark: str) -> Any:
-        """Return what was written there under this mark, maybe by another process."""
-
-    @abstractmethod
-    def mapped(self, step: Callable, *broadcast) -> RowParts:
-        """Other parts: step(part, *broadcast) is a PartitionTasks, or None where nothing is left of it."""
-
-    @abstractmethod
-    def some(self, which: Sequence[int]) -> RowParts:
-        """Some of the parts, as they are; what runs over them is counted there."""
-
-
-class LocalParts(RowParts):
-    """Parts in this process."""
-
-    where = "this process"
-    n_workers = 1
-
-    def __init__(self, parts: Sequence[PartitionTasks | None], names: Sequence[str] | None = None):
-        self.parts = list(parts)
-        self.n_parts = len(self.parts)
-        self.names = tuple(names or (f"partition {k}" for k in range(self.n_parts)))
-
-    @time_pass()
-    def run(self, function: Callable, *broadcast, state=None, stateful: bool = False) -> Any:
         held = stateful or state is not None
         states = [None] * self.n_parts if state is None else state
         results = [
@@ -385,35 +290,35 @@ class LocalParts(RowParts):
         self.bytes_moved += size_of(broadcast) + size_of(total)
         return ([own for own, _ in results], total) if stateful else total
 
-    @cached_property
-    def mark(self) -> str:  # type: ignore[override]
-        return digest([part and (part.tasks.fingerprint(), part.which) for part in self.parts])
-
-    def unseen_by(self, folder: str) -> None:
-        return None
-
-    def write_states(self, states, folder: str, mark: str) -> list:
-        for k, state in enumerate(states):
-            write_state(state_path(folder, mark, k), state)
-        return states
-
-    def read_states(self, folder: str, mark: str) -> list:
-        return [read_state(state_path(folder, mark, k)) for k in range(self.n_parts)]
-
     def exchanged(
-        self, columns: Sequence, n_tasks: int, function: ByTask, *broadcast
+        self, columns: Sequence, n_tasks: int, function: Callable, *broadcast
     ) -> tuple[Sequence, Any]:
+        """(columns brought back to the parts, what is told): function(columns of whole tasks, *broadcast), as `evaluate_tasks` calls it.
+
+        columns : of every part by task (None: of none of the tasks), as a stateful run returned them
+        What is told must be apart for every task, such as a `TaskSum`: it is put together in the order of the tasks.
+        """
         back, told, moved = evaluate_tasks(function, broadcast, *columns)
         self.bytes_moved += size_of(broadcast) + size_of(told) + moved
         return back, told
 
-    def mapped(self, step: Callable, *broadcast) -> LocalParts:
-        return LocalParts(
-            [None if part is None else step(part, *broadcast) for part in self.parts], self.names
-        )
+    def write_states(self, states, folder: str, mark: str) -> Any:
+        """The states of a run, written into a folder by whoever holds them, and read from there from now on. DataError where that fails."""
+        for k, state in enumerate(states):
+            write_state(state_path(folder, mark, k), state)
+        return states
 
-    def some(self, which: Sequence[int]) -> LocalParts:
-        return LocalParts([self.parts[k] for k in which], [self.names[k] for k in which])
+    def read_states(self, folder: str, mark: str) -> Any:
+        """Return what was written there under this mark, maybe by another process."""
+        return [read_state(state_path(folder, mark, k)) for k in range(self.n_parts)]
+
+    def mapped(self, step: Callable, *broadcast) -> RowParts:
+        """Other parts: step(part, *broadcast) is a PartitionTasks, or None where nothing is left of it."""
+        return RowParts([part and step(part, *broadcast) for part in self.parts], self.names)
+
+    def some(self, which: Sequence[int]) -> RowParts:
+        """Some of the parts, as they are; what runs over them is counted there."""
+        return RowParts([self.parts[k] for k in which], [self.names[k] for k in which])
 
 
 def evaluate_part(

@@ -9,12 +9,12 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from mtldsl.data.store import common_folder
-from mtldsl.data.store_chunks import has_qid, libsvm_chunks, npz_arrays
+from mtldsl.data.store import common_folder, format_of, stem
+from mtldsl.data.store_chunks import has_qid, libsvm_rows, npz_arrays
 from mtldsl.data.store_parquet import (
-    column_numbers,
+    column_ids,
+    column_matrix,
     known_columns,
     partitions_of,
     pyarrow_parquet,
@@ -30,13 +30,6 @@ from mtldsl.utils.validation import as_flag, as_list, as_whole, quoted
 
 # --------------------------------------------------------------------------------------------------------------
 # Files as partitions: which there are, and how a worker reads one.
-
-#: format -> endings of its files
-FORMATS = {
-    "parquet": (".parquet", ".pq"),
-    "npz": (".npz",),
-    "libsvm": (".svm", ".libsvm", ".svmlight", ".svm.gz", ".libsvm.gz", ".svm.bz2", ".libsvm.bz2"),
-}
 
 
 @dataclass(frozen=True)
@@ -99,22 +92,6 @@ def _remote(path: str, typed: str) -> tuple[Any, list[str], str | None]:
     return system, below, str(root) if system.isdir(root) else None
 
 
-def format_of(files: list[str], format, typed: str) -> str:
-    """The one format of these files, by their endings where it is not given."""
-    if format is None:
-        for known, endings in FORMATS.items():
-            if all(one.lower().endswith(endings) for one in files):
-                return known
-        shown = ", ".join(files[:3])
-        raise DataError(
-            f"the endings of {shown} do not tell one format (known: {', '.join(e for all_of in FORMATS.values() for e in all_of)})",
-            term=typed, write_instead=f"write format=..., one of {', '.join(FORMATS)}",
-        )  # fmt: skip
-    if format not in FORMATS:
-        raise DataError(f"format={quoted(format)}: write one of {', '.join(map(repr, FORMATS))}", term=typed)
-    return format
-
-
 def npz_rows(path: str, label: str | None, task: str | None, weights: str | None) -> PartitionRows:
     """One archive: inputs as scipy.sparse.save_npz writes them, or a dense X; labels, and the arrays that are named."""
     names = [label] if label else ["Y", "y"]
@@ -133,39 +110,18 @@ def npz_rows(path: str, label: str | None, task: str | None, weights: str | None
             )
     Y = archive[found]
     own = None if weights is None else archive[weights]
+    each = np.full(len(Y), stem(path), dtype=object) if task == "file" else ids and archive[ids]
+    table = Y if task is not None or Y.ndim == 2 else Y[:, None]
+    return PartitionRows(X, table, each, own, True, *(archive.get(one) for one in called))
+
+
+def text_rows(path: str, task: str | None, zero_based: bool, n_features: int | None) -> PartitionRows:
+    """One LIBSVM file. task "qid" or "file"; None: all rows are of one task."""
+    X, y, ids = libsvm_rows(Path(path), task or "file", stem(path), zero_based, n_features)
+    is_table = task is None
     return PartitionRows(
-        X, Y if task is not None or Y.ndim == 2 else Y[:, None], _ids(task, path, len(Y), archive), own,
-        True, *(archive.get(one) for one in called),
-    )  # fmt: skip
-
-
-def _ids(task: str | None, path: str, n: int, archive) -> Any:
-    if task is None:
-        return None
-    return np.full(n, stem(path), dtype=object) if task == "file" else archive[task]
-
-
-def stem(path: str) -> str:
-    """Return what a task is called that is a file."""
-    return PurePosixPath(path).name.split(".")[0]
-
-
-def libsvm_rows(path: str, task: str | None, zero_based: bool, n_features: int | None) -> PartitionRows:
-    """One text file. task "qid" or "file"; None: all rows are of one task."""
-    chunks = list(libsvm_chunks(Path(path), task or "file", stem(path), zero_based, n_features))
-    if not chunks:
-        raise DataError("there is no row in it", term=path)
-    d = n_features or max(chunk.X.shape[1] for chunk in chunks)
-    parts = []
-    for chunk in chunks:
-        X = chunk.X
-        parts.append(sparse.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], d)))
-    X = parts[0] if len(parts) == 1 else sparse.csr_array(sparse.vstack(parts))
-    y = np.concatenate([chunk.y for chunk in chunks])
-    if task is None:
-        return PartitionRows(X, y[:, None], exact=n_features is not None)
-    ids = np.concatenate([np.array(chunk.ids, dtype=object)[chunk.codes] for chunk in chunks])
-    return PartitionRows(X, y, ids, exact=n_features is not None)
+        X, y[:, None] if is_table else y, None if is_table else ids, exact=n_features is not None
+    )
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -178,12 +134,10 @@ class ScanSettings:
 
     partition_bytes : inputs in memory that are one partition at most, where row groups allow it
     reading_threads : files whose ends are read at once
-    written_rows    : rows of all columns that are written at once, so that a column's numbers do not lie far apart
     """
 
     partition_bytes: int = 128 << 20
     reading_threads: int = 16
-    written_rows: int = 512
 
 
 SETTINGS = ScanSettings()
@@ -268,28 +222,16 @@ def parquet_rows(system, path: str, groups: list[int], columns: dict) -> Partiti
         except Exception as error:
             raise DataError(f"cannot be read: {error}", term=path) from None
     table = with_partition(table, columns["partition"])
-    Y = _matrix(table, columns["labels"], path)
-    weights = None if columns["weights"] is None else _matrix(table, [columns["weights"]], path)[:, 0]
+    Y = column_matrix(table, columns["labels"], path)
+    weights = None if columns["weights"] is None else column_matrix(table, [columns["weights"]], path)[:, 0]
     ids: Any = None
     if columns["file"]:
         ids = np.full(len(Y), stem(path), dtype=object)
     elif columns["task"] is not None:
-        column = table.column(columns["task"])
-        plain = str(column.type) in ("int64", "int32", "int16", "int8") and not column.null_count
-        ids = column.to_numpy() if plain else np.array(column.to_pylist(), dtype=object)
+        ids = column_ids(table.column(columns["task"]))
     return PartitionRows(
-        _matrix(table, columns["features"], path), Y if ids is None else Y[:, 0], ids, weights
+        column_matrix(table, columns["features"], path), Y if ids is None else Y[:, 0], ids, weights
     )
-
-
-def _matrix(table, names: list[str], path: str) -> np.ndarray:
-    """(n, columns) float64; null is NaN."""
-    columns = [column_numbers(table.column(name), path, name) for name in names]
-    out = np.empty((table.num_rows, len(names)))
-    for first in range(0, len(out), SETTINGS.written_rows):
-        for j, column in enumerate(columns):
-            out[first : first + SETTINGS.written_rows, j] = column[first : first + SETTINGS.written_rows]
-    return out
 
 
 def scan(
@@ -380,7 +322,7 @@ def scan(
                 term=typed,
             )
         pieces = [
-            PartitionSource(PurePosixPath(one).name, libsvm_rows, (one, task, zero_based, n_features))
+            PartitionSource(PurePosixPath(one).name, text_rows, (one, task, zero_based, n_features))
             for one in files
         ]
     sizes = [piece.size for piece in pieces]

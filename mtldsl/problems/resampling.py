@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from mtldsl.data.splits import (
+    checked_count,
     checked_level,
-    checked_times,
     draw_counts,
     labels_by_row,
     stratified_folds,
@@ -152,7 +152,7 @@ def stability_selection(
     """
     typed = "stability_selection"
     with in_parts(typed, "pair of halves", "pairs of halves") as made, defaults(cross_check="never"):
-        n = checked_times(n, f"{typed}(lam, n")
+        n = checked_count(n, f"{typed}(lam, n")
         cut = as_float(threshold)
         if cut is None or not 0.5 < cut <= 1.0:
             raise ModelError(
@@ -329,7 +329,7 @@ def bootstrap(
     95 % percentile intervals of 2 x 1 weights from 50 samples of the rows: 1 of 2 without 0
     """
     with in_parts("bootstrap", "sample", "samples") as made, defaults(cross_check="never"):
-        n, level = checked_times(n, "bootstrap(n"), checked_level(level, "bootstrap(n, level")
+        n, level = checked_count(n, "bootstrap(n"), checked_level(level, "bootstrap(n, level")
         rng = generator(random_state, "bootstrap")
         jobs_of(n_jobs)
         progress = as_flag(progress, "bootstrap(n, progress", ModelError)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mtldsl.data.derived import label_table
-from mtldsl.data.splits import checked_level, checked_times, draw_counts, units_of_rows
+from mtldsl.data.splits import checked_count, checked_level, draw_counts, units_of_rows
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import ModelError, MTLError
 from mtldsl.solution.measures import Measure, Needs, measure, name_of
@@ -295,7 +295,7 @@ def bootstrap_scores(
     if metric is None:
         metric = default_measure(fitted.loss)
     by, typed = as_measure(metric, "bootstrap(tasks, metric"), f"bootstrap(tasks, metric={metric!r})"
-    n, level = checked_times(n, "bootstrap(tasks, n"), checked_level(level, "bootstrap(tasks, level")
+    n, level = checked_count(n, "bootstrap(tasks, n"), checked_level(level, "bootstrap(tasks, level")
     rng = generator(random_state, "bootstrap")
     like = fitted.schema.alike(tasks, "bootstrap")
     require_signs(fitted, like, typed, by.needs)
@@ -418,7 +418,7 @@ def choose_measures(
 ) -> tuple[list[ScoredMeasure], list[str]]:
     """(the measures, why others have none); classes (m,): which tasks have labels -1 and +1; n samples of the rows behind the intervals, 0: none."""
     found, missing = [], []
-    n = n if as_whole(n) == 0 else checked_times(n, "report(bootstrap")
+    n = n if as_whole(n) == 0 else checked_count(n, "report(bootstrap")
     given = check_seed(random_state, "report")
     # all measures, and the guess, on the same rows: a generator would go on from one to the next
     seed = as_whole(given) if isinstance(given, int) else int(generator(given, "report").integers(2**63))

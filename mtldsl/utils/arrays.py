@@ -214,7 +214,7 @@ def _add(total, value) -> None:
         total.update(f"{type(value).__name__} {value!r};".encode())
     elif isinstance(value, np.ndarray) and value.dtype.kind in "fiubcSU":
         total.update(f"array {value.dtype.str} {value.shape};".encode())
-        total.update(np.ascontiguousarray(value).tobytes())
+        total.update(np.ascontiguousarray(value))
     elif sparse.issparse(value):
         rows: Any = sparse.csr_array(value)
         _several(total, "sparse", (rows.shape, rows.data, rows.indices, rows.indptr))

@@ -12,7 +12,7 @@ from mtldsl.atoms.losses.classification import LogisticLoss
 from mtldsl.distributed import distributed_check, dual_statistics
 from mtldsl.distributed.distributed_check import PartsCheck, PartsCheckSettings
 from mtldsl.distributed.distributed_tasks import DistributedTasks
-from mtldsl.distributed.partitions import LocalParts
+from mtldsl.distributed.partitions import RowParts
 from mtldsl.errors import LostClusterError
 from mtldsl.normal_form.terms import row_compression, row_statistics
 from tests.check import test_statement_check as faults
@@ -192,13 +192,13 @@ def test_a_twentieth_of_many_rows_is_looked_at(monkeypatch, word):
     monkeypatch.setattr(distributed_check, "SETTINGS", PartsCheckSettings(whole_entries=0))
     tasks = DistributedTasks.cut(tables(LOSSES[word], n=800), 40)
     W, seen, before = mtl.Weights(tasks, intercept=True), [], []
-    run, look = LocalParts.run, PartsCheck.value
+    run, look = RowParts.run, PartsCheck.value
 
     def counted(parts, function, *given, **named):
         seen.append((parts is tasks.parts, parts.n_parts))
         return run(parts, function, *given, **named)
 
-    monkeypatch.setattr(LocalParts, "run", counted)
+    monkeypatch.setattr(RowParts, "run", counted)
     monkeypatch.setattr(PartsCheck, "value", lambda self: before.append(len(seen)) or look(self))
     assert mtl.minimize(getattr(mtl, word)(W, tasks) + mtl.l21_norm(W)).solve().is_certified
     (began,) = before
@@ -211,9 +211,9 @@ def test_a_twentieth_of_many_rows_is_looked_at(monkeypatch, word):
 def test_a_twentieth_of_the_parts_is_looked_at_others_in_turn(monkeypatch):
     monkeypatch.setattr(distributed_check, "SETTINGS", PartsCheckSettings(whole_entries=0))
     tasks = DistributedTasks.cut(tables("sign", n=800), 40)
-    W, chosen, some = mtl.Weights(tasks, intercept=True), [], LocalParts.some
+    W, chosen, some = mtl.Weights(tasks, intercept=True), [], RowParts.some
     monkeypatch.setattr(
-        LocalParts, "some", lambda self, which: chosen.append(tuple(which)) or some(self, which)
+        RowParts, "some", lambda self, which: chosen.append(tuple(which)) or some(self, which)
     )
     for _ in range(3):
         mtl.minimize(mtl.logistic_loss(W, tasks) + mtl.l21_norm(W)).solve()
@@ -223,7 +223,7 @@ def test_a_twentieth_of_the_parts_is_looked_at_others_in_turn(monkeypatch):
 @pytest.mark.slow
 def test_parts_without_a_label_are_no_fault(looked_at):
     here = tables("sign", n=60)
-    parts = LocalParts([None, *DistributedTasks.cut(here, 2).parts.parts, None, None])
+    parts = RowParts([None, *DistributedTasks.cut(here, 2).parts.parts, None, None])
     tasks = DistributedTasks(
         parts, task_names=here.task_names, feature_names=here.feature_names, is_table=True
     )

@@ -149,8 +149,8 @@ WRONG = {
     "a flag in words, of arrays": (lambda f: archive(f, {"binary": "no"}, X=X, Y=Y), ["read_npz(path, binary='no')"]),
     "an index twice": (lambda f: text(f, "1 1:2\n1 2:1 2:3\n"), ["a.svm:2: the index 2 follows 2"]),
     "infinite": (lambda f: text(f, "1 1:2\n1 2:1e400\n"), ["a.svm:2: the value inf of index 2"]),
-    "no float64": (lambda f: text(f, "1 1:2\n1 2:9007199254740993\n"), ["a.svm:2: the number '9007199254740993' is a whole number that float64"]),
-    "1e-400": (lambda f: text(f, "1 1:2\n1 2:1e-400\n"), ["a.svm:2: the number '1e-400' is not"]),
+    "no float64": (lambda f: text(f, "1 1:2\n1 2:9007199254740993\n"), ["a.svm:2: the value '9007199254740993' is a whole number that float64"]),
+    "1e-400": (lambda f: text(f, "1 1:2\n1 2:1e-400\n"), ["a.svm:2: the value '1e-400' is not"]),
     "several labels": (lambda f: text(f, "1,2 1:2\n"), ["multilabel=True"]),
     "too few features": (lambda f: text(f, "1 3:2\n", n_features=2), ["n_features was set to 2"]),
     "no file": (lambda f: read_libsvm([]), ["at least one file"]),
@@ -229,10 +229,10 @@ def test_libsvm_indices_count_from_0_in_all_files_or_in_none(tmp_path):
     [
         ("# ranking\n1 qid:1 1:3\n2 qid:2 1:2\n", r"qid.*datasets\.scan"),
         ("1 1:2\n-1 qid:3 2:5\n", r"a\.svm:2: the row says its task"),
-        ("1 1:2\n-1 1_0:5\n", r"a\.svm:2: '1_0:5'"),
+        ("1 1:2\n-1 1_0:5\n", r"a\.svm:2: the index '1_0'"),
     ],
 )
-def test_libsvm_words_that_scikit_learn_passes_over(content, words, tmp_path):
+def test_libsvm_words_that_other_readers_pass_over(content, words, tmp_path):
     with pytest.raises(DataError, match=words):
         text(tmp_path, content)
     assert text(tmp_path, "1 1:2 # qid:3 a_b\n-1 2:5\n").n_samples == 2

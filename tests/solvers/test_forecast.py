@@ -8,7 +8,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.distributed.distributed_tasks import DistributedTasks
-from mtldsl.distributed.partitions import LocalParts
+from mtldsl.distributed.partitions import RowParts
 from mtldsl.utils import progress
 from tests.models import with_weights
 
@@ -20,7 +20,7 @@ class Clock:
         self.now, self.seconds = 100.0, seconds
         self.n = -1  # passes, without the one that makes the tasks
         monkeypatch.setattr(progress, "clock", lambda: self.now)
-        run = LocalParts.run.__wrapped__
+        run = RowParts.run.__wrapped__
 
         def slow(parts, *given, **named):
             with progress.time_pass():
@@ -28,7 +28,7 @@ class Clock:
                 self.n += 1
                 return run(parts, *given, **named)
 
-        monkeypatch.setattr(LocalParts, "run", slow)
+        monkeypatch.setattr(RowParts, "run", slow)
 
 
 def problem(word="logistic_loss", signs=True, n=400):

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl import SolverError
+from mtldsl import DataError, SolverError
 from mtldsl.distributed.distributed_planes import PlanesByPasses
 from mtldsl.distributed.distributed_solver import CheckpointFolder
 from mtldsl.distributed.distributed_tasks import DistributedTasks
-from mtldsl.distributed.partitions import LocalParts
+from mtldsl.distributed.partitions import RowParts
 from tests.loops import for_each
 from tests.models import with_weights
 
@@ -147,8 +147,12 @@ def test_what_is_damaged_is_said(tmp_path):
 
 @pytest.mark.slow
 def test_rows_that_nobody_else_sees_are_dropped_in_words(tmp_path, monkeypatch):
-    why = "what the worker a writes"
-    monkeypatch.setattr(LocalParts, "unseen_by", lambda parts, folder: f"{why} is not seen here.")
+    why = "partition 0: what is beside its rows was written where it is not seen here"
+
+    def fails(*_):
+        raise DataError(why)
+
+    monkeypatch.setattr(RowParts, "write_states", fails)
     with pytest.warns(UserWarning, match=f"weights are written, but not what is beside the rows: {why}"):
         model()[0].solve(checkpoint=tmp_path, max_iter=20)
     assert not list(tmp_path.glob("rows-*"))

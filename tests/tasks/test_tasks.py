@@ -175,7 +175,7 @@ BAD = {
     "a seed of letters": (lambda: Tasks.shared(X, Y).split(0.5, "x"), ["random_state='x'"]),
     "scaled by nothing": (lambda: Tasks.shared(X, Y).scaled_by(None), ["scaled_by(None)"]),
     "scaled twice": (lambda: Tasks.shared(X, Y).standardize().standardize(), ["standardised already"]),
-    "transform other columns": (lambda: Tasks.shared(X, Y).transform(X[:, :2]), ["2 columns", "4 features"]),
+    "transform other columns": (lambda: Tasks.shared(X, Y).transform(X[:, :2]), ["shape (9, 2)", "4 features"]),
     "impossible split": (lambda: Tasks.shared(X, np.array([1.0] + [-1.0] * 8)).split(0.3, 0), ["'task0' has the label +1 in a single row"]),
     "standardize sparse": (lambda: Tasks.shared(sparse.csr_array(X), Y).standardize(), ["center=False"]),
     "no one X": (lambda: Tasks.separate([X], [Y[:, 0]]).X, ["tasks.inputs[i]"]),

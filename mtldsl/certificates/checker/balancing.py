@@ -17,27 +17,11 @@ from scipy import linalg, sparse
 from scipy.sparse.csgraph import connected_components
 
 from mtldsl.certificates.checker.interval import Interval, down, fractions, join_intervals, product, up
+from mtldsl.certificates.checker.limits import SETTINGS
 from mtldsl.certificates.checker.loss_formulas import RowLossFormula
 
 # --------------------------------------------------------------------------------------------------------------
 # Linear systems whose matrix and right side are known to enclosures: an enclosure of the solution, which exists.
-
-
-@dataclass(frozen=True)
-class BalancingSettings:
-    """Limits of directions that balance one another."""
-
-    # pivot below which a row counts as a sum of others, of the largest; fractions then show it
-    pivot_share: float = 1e-12
-    directions: int = 1_500  # most directions that are balanced at once
-    compared_entries: int = 100_000  # most entries that are compared in fractions, for one direction
-    room_share: float = 1e-14  # room that is not used, of the largest multiplier
-    # products of one group of directions, in float64, beyond which it is left as it is
-    float_flops: int = 20_000_000_000
-    fraction_flops: int = 1_000_000  # the same in fractions
-
-
-SETTINGS = BalancingSettings()
 
 
 def approximate_inverse(matrix: Interval) -> tuple[np.ndarray, Interval] | None:

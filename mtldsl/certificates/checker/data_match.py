@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from mtldsl.certificates.checker.limits import SETTINGS
 from mtldsl.certificates.checker.proof_check import Check, Verdict
 from mtldsl.certificates.checker.proof_file import DataArrays, as_read, read_proof
 from mtldsl.certificates.checker.proof_schema import difference
 from mtldsl.errors import DataError
 from mtldsl.utils.parallel import one_blas_thread
-
-
-@dataclass(frozen=True)
-class VerifySettings:
-    """Limits of a verdict."""
-
-    exact_flops: int = 20_000_000  # most products of numbers of the exact check
-    default_tol: float = 1e-4  # relative gap up to which a claim is confirmed where the user names none
-
-
-SETTINGS = VerifySettings()
 
 
 def check_against_arrays(

@@ -31,20 +31,8 @@ from mtldsl.certificates.checker.interval import (
     product,
     round_to_float,
 )
+from mtldsl.certificates.checker.limits import SETTINGS
 from mtldsl.certificates.checker.terms import picks
-
-
-@dataclass(frozen=True)
-class FeasibilitySettings:
-    """Limits of moves into the constraints."""
-
-    # shares by which points are drawn into balls beyond their surface, in turn: what linear constraints undo of it
-    drawn_shares: tuple[float, ...] = (0.0, 1e-13, 1e-11, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5)
-    added_rounds: int = 25  # rounds in which linear constraints that a move touches are added
-    equation_rows: int = 1_500  # most equations that are solved at once
-
-
-SETTINGS = FeasibilitySettings()
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +63,7 @@ def made_feasible(x, sets) -> tuple[dict, float]:
         else:
             others.append(s)
     exactly = _drawn_exactly(balls, linear, blocks)
-    for share in SETTINGS.drawn_shares if balls else SETTINGS.drawn_shares[:1]:
+    for share in SETTINGS.ball_shares if balls else SETTINGS.ball_shares[:1]:
         drawn = dict(x)
         for s in balls:
             _draw(s, drawn, share)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -17,6 +16,7 @@ from mtldsl.certificates.checker.interval import (
     product,
     spectral_norm,
 )
+from mtldsl.certificates.checker.limits import SETTINGS
 from mtldsl.certificates.checker.norm_formulas import (
     NORMS,
     CellNormFormula,
@@ -28,16 +28,6 @@ from mtldsl.certificates.checker.norm_formulas import (
 
 # --------------------------------------------------------------------------------------------------------------
 # The checker's own formula of the squared cluster norm, by a singular value decomposition that is a guess, and what it misses.
-
-
-@dataclass(frozen=True)
-class VarianceSettings:
-    """Limit of the guess of variances."""
-
-    factor_halvings: int = 200  # halvings of the interval of their factor
-
-
-SETTINGS = VarianceSettings()
 
 
 class SquaredClusterFormula(FunctionFormula):
@@ -89,7 +79,7 @@ class SquaredClusterFormula(FunctionFormula):
             return np.clip(x * s - self.lower, 0.0, self.upper - self.lower)
 
         low, high = 0.0, (room + self.lower) / float(s.min())
-        for _ in range(SETTINGS.factor_halvings):
+        for _ in range(SETTINGS.variance_halvings):
             middle = 0.5 * (low + high)
             low, high = (middle, high) if above(middle).sum() < room else (low, middle)
         return np.maximum(above(high), np.finfo(float).tiny)

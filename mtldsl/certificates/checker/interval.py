@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import decimal
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, cast
 
 import numpy as np
 from scipy import sparse
+
+from mtldsl.certificates.checker.limits import SETTINGS
 
 # --------------------------------------------------------------------------------------------------------------
 # Float64 and fractions rounded outward: the ends of intervals.
@@ -32,17 +33,6 @@ UNIT = 2.0**-53
 TINY = np.finfo(float).tiny
 #: Rounding of exp and log of float64.
 FUNCTION_ROUNDING = 16 * UNIT
-
-
-@dataclass(frozen=True)
-class FractionSettings:
-    """Size of fractions."""
-
-    kept_bits: int = 200  # bits that are kept of fractions which have more
-
-
-SETTINGS = FractionSettings()
-
 
 _DIGITS = decimal.Context(prec=60, Emin=-4000, Emax=4000)
 

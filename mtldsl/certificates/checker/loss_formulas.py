@@ -9,6 +9,7 @@ import numpy as np
 
 from mtldsl.certificates.checker.function import UnsupportedFormula
 from mtldsl.certificates.checker.interval import Interval, maximum, minimum, round_to_float, tighter
+from mtldsl.certificates.checker.limits import SETTINGS
 from mtldsl.certificates.checker.proof_schema import witness_of_shares
 
 # --------------------------------------------------------------------------------------------------------------
@@ -298,17 +299,6 @@ class RowLossFormula:
 
 # --------------------------------------------------------------------------------------------------------------
 # The checker's own formula of the largest of the tasks' losses; the proof brings the tasks' shares of it as a witness.
-
-
-@dataclass(frozen=True)
-class JointLossSettings:
-    """Limit of the shares of tasks in a maximum."""
-
-    # least share of a task: one without multipliers has a share to divide them by
-    least_task_share: float = 2.0**-60
-
-
-SETTINGS = JointLossSettings()
 
 
 class WorstTaskFormula(SumLossFormula):

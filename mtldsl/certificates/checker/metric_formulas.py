@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
 
 from mtldsl.certificates.checker.function import UnsupportedFormula
 from mtldsl.certificates.checker.interval import Interval, join_intervals, maximum, minimum, product
+from mtldsl.certificates.checker.limits import SETTINGS
 from mtldsl.certificates.checker.proof_kinds import array, wholes
 
 # --------------------------------------------------------------------------------------------------------------
 # The checker's own formulas of metrics: how wrong labellings of one task are, and which flips a random labelling has.
 #
 # Multipliers are moved, as real numbers, to where a random labelling has the marginals that they stand for; never the other way round.
-
-
-@dataclass(frozen=True)
-class TableSettings:
-    """Size of slabs of tables."""
-
-    slab_entries: int = 2_000_000  # pairs of samples, or tables, that are held at once
-
-
-SETTINGS = TableSettings()
 
 
 class MetricFormula:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -10,6 +9,7 @@ from scipy.optimize import minimize
 
 from mtldsl.certificates.checker.function import FunctionFormula, UnsupportedFormula, differences
 from mtldsl.certificates.checker.interval import Interval, join_intervals, maximum, spectral_norm, trace_norm
+from mtldsl.certificates.checker.limits import SETTINGS
 
 # --------------------------------------------------------------------------------------------------------------
 # The checker's own formula of the latent group norm, whose value is a minimum: an upper bound of it, by sizes of the groups that are guessed.
@@ -74,16 +74,6 @@ class LatentGroupsFormula(FunctionFormula):
 
 # --------------------------------------------------------------------------------------------------------------
 # The checker's own formula of the norm of a tree of groups.
-
-
-@dataclass(frozen=True)
-class NormSettings:
-    """Limit of searches for a level."""
-
-    level_halvings: int = 60  # halvings of an interval of floats: to their spacing
-
-
-SETTINGS = NormSettings()
 
 
 class TreeFormula(FunctionFormula):

@@ -10,6 +10,7 @@ from mtldsl.certificates.checker.balancing import balance_multipliers
 from mtldsl.certificates.checker.feasibility import made_feasible
 from mtldsl.certificates.checker.function import UnsupportedFormula
 from mtldsl.certificates.checker.interval import Interval, round_to_float
+from mtldsl.certificates.checker.limits import SETTINGS
 from mtldsl.certificates.checker.loss_formulas import RowLossFormula
 from mtldsl.certificates.checker.proof_schema import in_words
 from mtldsl.certificates.checker.row_spans import give_spans, row_kinds, seen_by_others
@@ -151,20 +152,6 @@ def _outward(x: float, side: int) -> str:
 
 # --------------------------------------------------------------------------------------------------------------
 # The two ends of what a saved proof proves: the objective at its point, and the bound of its multipliers, in intervals that hold.
-
-
-@dataclass(frozen=True)
-class ProofCheckSettings:
-    """Limits of what a proof's file may claim, and of repairs."""
-
-    zero_share: float = 1e-8  # part of the objective at weights of zero below which an optimum counts as zero
-    reach_factor: float = 100.0  # sizes of the point and of the labels that a region holds at least
-    # shares by which multipliers are drawn towards zero, in turn: at the ends of their domains they have no room
-    drawn_shares: tuple[float, ...] = (0.0, 1e-9, 1e-6)
-    left_out_rounds: int = 5  # rounds that leave out multipliers of bounds with another sign
-
-
-SETTINGS = ProofCheckSettings()
 
 
 class _OutOfConeError(Exception):
@@ -312,7 +299,7 @@ class Check:
     def dual(self, found: Verdict) -> float:
         """The bound for all weights, of multipliers drawn towards zero as little as that takes; else the one over a region."""
         lows = []
-        for share in SETTINGS.drawn_shares:
+        for share in SETTINGS.multiplier_shares:
             region: dict = {}
             lows.append((self._dual_in_cone(region, share), region))
             if not share and not region:
@@ -341,7 +328,9 @@ class Check:
         self._balance_intercepts(u, left)
         u, spans = self._balance_weights(u, v, left)
         r = self.residual(u, v)
-        for k in sorted(range(len(v)), key=lambda k: _turn(self.functions[k].part)):
+        # those that take all first, and bounds last, whose multipliers have one sign
+        turns = [0 if f.part.finite_dual else 1 if f.part.is_cone_free else 2 for f in self.functions]
+        for k in sorted(range(len(v)), key=turns.__getitem__):
             self._give(k, v, r, left)
         for name, kind in spans:
             rest = r[name][kind.rows] * left[name][kind.rows].astype(float)
@@ -506,11 +495,6 @@ class Check:
                         for name in names:
                             left[name][0, i] = False
                         break
-
-
-def _turn(part) -> int:
-    """When a function is given what is left: those that take all first, and bounds last, whose multipliers have one sign."""
-    return 0 if part.finite_dual else 1 if part.is_cone_free else 2
 
 
 def _require_finite(argument: Interval) -> Interval:

@@ -15,18 +15,8 @@ from scipy import linalg, sparse
 
 from mtldsl.certificates.checker.balancing import enclose_solution
 from mtldsl.certificates.checker.interval import Interval, product
+from mtldsl.certificates.checker.limits import SETTINGS
 from mtldsl.certificates.checker.terms import picks
-
-
-@dataclass(frozen=True)
-class RowSpanSettings:
-    """Limits of guesses of the span of rows."""
-
-    zero_share: float = 1e-10  # singular values that count as zero, of the largest; fractions then show it
-    block_tasks: int = 400  # columns of a block beyond which no directions are looked for
-
-
-SETTINGS = RowSpanSettings()
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +120,7 @@ def _kind(members, m: int) -> SpanRowKind | None:
         return SpanRowKind(rows, np.eye(m), span, ())
     s, order = linalg.qr(span, mode="r", pivoting=True)[0:2]
     size = np.abs(np.diag(s))
-    rank = int(np.count_nonzero(size > SETTINGS.zero_share * size.max(initial=0.0)))
+    rank = int(np.count_nonzero(size > SETTINGS.zero_value_share * size.max(initial=0.0)))
     basis = _unseen(span, rank)
     if basis is None:
         return None

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from mtldsl.certificates.checker.function import UnsupportedFormula
 from mtldsl.certificates.checker.interval import Interval, join_intervals, maximum, product, tighter
+from mtldsl.certificates.checker.limits import SETTINGS
 from mtldsl.certificates.checker.metric_formulas import METRICS, ORDERS, LabelCostFormula
 from mtldsl.certificates.checker.proof_schema import witness_of_labellings
 
 # --------------------------------------------------------------------------------------------------------------
 # The checker's own formulas of losses over graphs of labels; the proof brings random labellings as witnesses.
-
-
-@dataclass(frozen=True)
-class StructuredFormulaSettings:
-    """Limits of formulas over all labellings."""
-
-    enumeration_labels: int = 14  # most labels of which all labellings are looked at
-    slab_entries: int = 2_000_000  # tables that are held at once
-
-
-SETTINGS = StructuredFormulaSettings()
-
 
 #: what stands for a label that is not observed
 GAP = 2

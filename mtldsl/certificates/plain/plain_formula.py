@@ -8,6 +8,31 @@ from typing import Any
 
 
 @dataclass(frozen=True)
+class PlainSettings:
+    """Limits of plain formulas.
+
+    labelling_entries   : most entries of all tables of labellings together: about a tenth of a second
+    table_entries       : tables of a metric that are looked at together: 16 MB
+    own_tables          : most tables of a task of a user's metric, as where it is checked while it is used
+    kernel_tasks        : most tasks of a kernel that is written out: 30 MB, and a second for its factor
+    pivot_share         : pivots that tell that a kernel has full rank, of the largest
+    bound_steps         : after which a minimum is known to lie between two bounds, however far these are apart
+    rounding_directions : random signs of rounding errors that a function of many numbers is tried with
+    """
+
+    labelling_entries: int = 50_000_000
+    table_entries: int = 1 << 21
+    own_tables: int = 4_000_000
+    kernel_tasks: int = 2_000
+    pivot_share: float = 1e-5
+    bound_steps: int = 200
+    rounding_directions: int = 4
+
+
+SETTINGS = PlainSettings()
+
+
+@dataclass(frozen=True)
 class Definition:
     """Meaning of a word, as a function of arrays; `atom` holds what was typed beside the argument, such as its weights.
 

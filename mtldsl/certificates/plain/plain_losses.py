@@ -5,13 +5,12 @@ z: predictions, y: labels; of "samples" any arrays of one shape, and what comes 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from mtldsl.certificates.plain.plain_formula import defined
+from mtldsl.certificates.plain.plain_formula import SETTINGS, defined
 from mtldsl.certificates.plain.plain_metrics import definition_of
 
 # --------------------------------------------------------------------------------------------------------------
@@ -22,16 +21,6 @@ from mtldsl.certificates.plain.plain_metrics import definition_of
 
 #: The value of a label that is missing.
 GAP = 2
-
-
-@dataclass(frozen=True)
-class PlainLossSettings:
-    """Limit of formulas over all labellings."""
-
-    labelling_entries: int = 50_000_000  # most entries of all tables together: about a tenth of a second
-
-
-SETTINGS = PlainLossSettings()
 
 
 @defined("clique_hinge", "labellings")
@@ -48,7 +37,8 @@ def clique_hinge(scores, truth, atom):
             tables = tables + [_costs_of_clique(clique, table, truth) for clique, table in loss]
         else:
             costs = np.ones(K) if isinstance(loss, str) else np.array(loss, float)
-            tables = tables + [_costs_of_label(k, costs[k], truth) for k in range(K)]
+            wrong = (truth[:, :, None] != np.arange(2)) & (truth[:, :, None] != GAP)
+            tables = tables + [((k,), costs[k] * wrong[:, k]) for k in range(K)]
         highest = _eliminated(tables, K, np.maximum.reduce)
     return None if highest is None else highest - own
 
@@ -86,11 +76,6 @@ def _score_of(tables, truth):
     """Return the scores (n,) of the true labelling; a table with a missing label is zero."""
     values, every = np.where(truth == GAP, 0, truth).astype(int), np.arange(len(truth))
     return sum(table[(every, *(values[:, k] for k in labels))] for labels, table in tables)
-
-
-def _costs_of_label(k: int, cost: float, truth):
-    """Return a table of what a wrong value of label k costs."""
-    return (k,), cost * ((truth[:, k, None] != np.arange(2)) & (truth[:, k, None] != GAP))
 
 
 def _costs_of_clique(clique, table, truth):

@@ -5,24 +5,10 @@ Delta of a table: b negatives labelled +1, c positives labelled -1, arrays that 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from mtldsl.certificates.plain.plain_formula import DEFINITIONS, Definition, defined
+from mtldsl.certificates.plain.plain_formula import DEFINITIONS, SETTINGS, Definition, defined
 from mtldsl.language.vocabulary import METRICS
-
-
-@dataclass(frozen=True)
-class PlainMetricSettings:
-    """Limits of formulas over tables."""
-
-    slab_entries: int = 1 << 21  # tables that are looked at together: 16 MB
-    # most tables of a task of a user's metric, as where it is checked while it is used
-    own_tables: int = 4_000_000
-
-
-SETTINGS = PlainMetricSettings()
 
 
 @defined("FScore", "tables", concave=True)
@@ -186,7 +172,7 @@ def structured_hinge(z, y, s, atom):
     # flips that lose more than any Delta brings are not the best
     most = np.inf if known is None else known.most
     b, c = (np.flatnonzero(of >= of.max() - most) for of in (of_down, of_up))
-    best, step = -np.inf, max(1, SETTINGS.slab_entries // b.size)
+    best, step = -np.inf, max(1, SETTINGS.table_entries // b.size)
     for first in range(0, c.size, step):
         some = c[first : first + step, None]
         with np.errstate(all="ignore"):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from mtldsl.certificates.plain.plain_formula import defined
+from mtldsl.certificates.plain.plain_formula import SETTINGS, defined
 
 
 def _weighted(weights, values):
@@ -97,20 +96,6 @@ def tree_norm(W, atom):
     if atom.rows is not None:
         return _weighted(atom.weights, np.array([np.linalg.norm(W[list(g)]) for g in atom.rows]))
     return _weighted(atom.weights, np.array([np.sum(_lengths(W[:, list(g)], 1)) for g in atom.columns]))
-
-
-@dataclass(frozen=True)
-class PlainPenaltySettings:
-    """Limits of minima that are bounded from both sides, and of kernels."""
-
-    # steps after which a minimum is known to lie between two bounds, however far these are apart
-    bound_steps: int = 200
-    pivot_share: float = 1e-5  # pivots that tell that a kernel has full rank, of the largest
-    # most tasks of a kernel that is written out: 30 MB, and a second for its factor
-    kernel_tasks: int = 2_000
-
-
-SETTINGS = PlainPenaltySettings()
 
 
 @defined("latent_group_norm", "between", within=1e-9)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from mtldsl.certificates.plain.plain_formula import DEFINITIONS, Definition
+from mtldsl.certificates.plain.plain_formula import DEFINITIONS, SETTINGS, Definition
 from mtldsl.certificates.plain.plain_losses import GAP
 from mtldsl.certificates.plain.plain_penalties import (
     largest_difference,
@@ -24,18 +24,6 @@ from mtldsl.language.substitution import intercepts_of
 
 # --------------------------------------------------------------------------------------------------------------
 # Expressions at a point, and what they predict: X_i w_i + b_i by numpy's own products, from the numbers that tasks hold.
-
-
-@dataclass(frozen=True)
-class PlainValueSettings:
-    """Sizes of slabs, and of samples of rounding errors."""
-
-    slab_rows: int = 1 << 14  # samples of which a formula's temporaries stay in the cache
-    # random signs of rounding errors that a function of many numbers is tried with
-    rounding_directions: int = 4
-
-
-SETTINGS = PlainValueSettings()
 
 
 def matrix_of(tree: Any, blocks: Mapping[str, np.ndarray], sizes: bool = False) -> Any:
@@ -104,11 +92,11 @@ def table_of(tasks: Any, values: np.ndarray, missing: float) -> np.ndarray:
 # --------------------------------------------------------------------------------------------------------------
 # The terms and the constraints of a statement at a point, by plain formulas, with how far rounding may have moved them.
 
-_EPS = float(np.finfo(float).eps)
+EPS = float(np.finfo(float).eps)
 
 
 #: Units in the last place by which a sum may be off, relative to the absolute values that it is made of; as in `certificates/dual_bound.py`.
-_ROUNDING_UNITS = 64.0
+ROUNDING_UNITS = 64.0
 
 
 @dataclass(frozen=True)
@@ -196,23 +184,21 @@ class TypedPoint:
         definition = DEFINITIONS.get(term.atom.name)
         if term.atom.labels == "indicators":
             size = self._of_labellings(term, definition, sizes=True)
-            return _ROUNDING_UNITS * _EPS * (1.0 + (size or 0.0))
+            return ROUNDING_UNITS * EPS * (1.0 + (size or 0.0))
         tasks, sizes = term.tasks, self._predictions(term, sizes=True)
         if definition is not None and definition.kind == "samples" and definition.of_sum is None:
             z = self._predictions(term)
             return over_tasks(term, rounding_of_samples(term, definition.function, definition.size, z, sizes))
-        step = _EPS * (8.0 + np.sqrt(tasks.n_features)) * (sizes + np.abs(tasks.targets))
+        step = EPS * (8.0 + np.sqrt(tasks.n_features)) * (sizes + np.abs(tasks.targets))
         plain, rng = self._loss(term), np.random.default_rng(0)
         if plain is None:
             return 0.0
         directions = [1.0, -1.0] + [
             rng.choice([-1.0, 1.0], step.size) for _ in range(SETTINGS.rounding_directions)
         ]
-        moved: list[Any] = [self._loss(term, lambda z, u=u: z + u * step) for u in directions]
-        changes = [abs(one - plain) for one in moved]
-        total = 4.0 * max(changes) + _ROUNDING_UNITS * _EPS * abs(plain)
+        total = rounding_seen(plain, [self._loss(term, lambda z, u=u: z + u * step) for u in directions])
         if definition is not None and definition.size is not None:
-            total += _ROUNDING_UNITS * _EPS * abs(_of_classes(term, definition.size, self._predictions(term)))
+            total += ROUNDING_UNITS * EPS * abs(_of_classes(term, definition.size, self._predictions(term)))
         return total
 
     # ----------------------------------------------------------------------------------------------- penalties
@@ -248,30 +234,29 @@ class TypedPoint:
     def _rounding_of_penalty(self, term: Any, kernels: Any) -> float:
         definition = DEFINITIONS.get(term.atom.name)
         if term.of_learned:
-            return _ROUNDING_UNITS * _EPS * abs(self._penalty(term, kernels) or 0.0)
+            return ROUNDING_UNITS * EPS * abs(self._penalty(term, kernels) or 0.0)
         W = matrix_of(term.argument.tree, self.blocks)
         if definition is not None and definition.kind == "between":
             value, spread = _of_weights(definition, term.atom, W)
-            return spread + (definition.within + _ROUNDING_UNITS * _EPS) * value
-        step = 2.0 * _EPS * matrix_of(term.argument.tree, self.blocks, sizes=True)
+            return spread + (definition.within + ROUNDING_UNITS * EPS) * value
+        step = 2.0 * EPS * matrix_of(term.argument.tree, self.blocks, sizes=True)
         plain, rng = self._of_matrix(term, definition, W, kernels), np.random.default_rng(0)
         if plain is None:
             return 0.0
         if definition is not None and definition.kind == "spectrum":
             s = _padded(singular_values(W), len(W))
-            by = _ROUNDING_UNITS * _EPS * s.max(initial=0.0) + float(np.linalg.norm(step))
+            by = ROUNDING_UNITS * EPS * s.max(initial=0.0) + float(np.linalg.norm(step))
             r = definition.function(s, term.atom)
             moved = [np.abs(definition.function(np.maximum(s + u, 0.0), term.atom) - r) for u in (by, -by)]
-            return float(np.sum(np.maximum(*moved))) + _ROUNDING_UNITS * _EPS * abs(plain)
+            return float(np.sum(np.maximum(*moved))) + ROUNDING_UNITS * EPS * abs(plain)
         moved = [W + rng.choice([-1.0, 1.0], W.shape) * step for _ in range(SETTINGS.rounding_directions)]
-        changes = [abs(self._of_matrix(term, definition, one, kernels) - plain) for one in moved]
-        total = 4.0 * max(changes) + _ROUNDING_UNITS * _EPS * abs(plain)
+        total = rounding_seen(plain, [self._of_matrix(term, definition, one, kernels) for one in moved])
         if definition is not None:
             if definition.kind == "kept":
-                total += _ROUNDING_UNITS * len(W) * _EPS * abs(plain)
+                total += ROUNDING_UNITS * len(W) * EPS * abs(plain)
             if definition.size is not None:
                 more = (self._matrices(term, kernels),) if definition.kind == "kept" else ()
-                total += _ROUNDING_UNITS * _EPS * abs(definition.size(W, *more, term.atom))
+                total += ROUNDING_UNITS * EPS * abs(definition.size(W, *more, term.atom))
         return total
 
     # --------------------------------------------------------------------------------------------- constraints
@@ -283,7 +268,7 @@ class TypedPoint:
     def rounding_of_violation(self, constraint: Any) -> float:
         """Bound how far rounding may have moved it."""
         name, operands = constraint.tree.name, constraint.tree.operands
-        units = _ROUNDING_UNITS * _EPS
+        units = ROUNDING_UNITS * EPS
         with np.errstate(all="ignore"):
             if name == "in":
                 return units * float(np.sum(matrix_of(operands[1], self.blocks, sizes=True)))
@@ -329,23 +314,24 @@ def _of_weights(definition: Definition | None, atom: Any, W: np.ndarray) -> tupl
 # --------------------------------------------------------------------------------------------- losses over tasks
 
 
+def rounding_seen(plain: float, moved: list[Any]) -> float:
+    """Bound how far rounding may have moved a value that is these values where its argument has moved by rounding."""
+    return 4.0 * max(abs(one - plain) for one in moved) + ROUNDING_UNITS * EPS * abs(plain)
+
+
 def pointwise(function, term: Any, z: np.ndarray) -> np.ndarray:
-    """Write the losses of samples (N,), weighted, over z, and return it."""
-    y, s = term.tasks.targets, term.tasks.sample_weights
-    for first in range(0, z.size, SETTINGS.slab_rows):
-        some = slice(first, first + SETTINGS.slab_rows)
-        l = function(z[some], y[some], term.atom)
-        z[some] = l if s is None else s[some] * l
-    return z
+    """Return the losses of samples (N,), weighted."""
+    l, s = function(z, term.tasks.targets, term.atom), term.tasks.sample_weights
+    return l if s is None else s * l
 
 
 def rounding_of_samples(term: Any, function, size, z: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """Bound (N,) how far rounding may have moved every sample's loss at predictions z, the sums of numbers of these sizes."""
-    step = _EPS * (8.0 + np.sqrt(term.tasks.n_features)) * (sizes + np.abs(term.tasks.targets))
-    l = pointwise(function, term, z.copy())
+    step = EPS * (8.0 + np.sqrt(term.tasks.n_features)) * (sizes + np.abs(term.tasks.targets))
+    l = pointwise(function, term, z)
     moved = [np.abs(pointwise(function, term, z + sign * step) - l) for sign in (1.0, -1.0)]
-    total = np.maximum(*moved) + _EPS * _ROUNDING_UNITS * np.abs(l)
-    return total if size is None else total + _EPS * _ROUNDING_UNITS * pointwise(size, term, z.copy())
+    total = np.maximum(*moved) + EPS * ROUNDING_UNITS * np.abs(l)
+    return total if size is None else total + EPS * ROUNDING_UNITS * pointwise(size, term, z)
 
 
 def totals_of(tasks: Any) -> np.ndarray:

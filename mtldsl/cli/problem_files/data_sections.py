@@ -29,10 +29,10 @@ from mtldsl.cli.problem_files.toml_parser import TomlFile
 from mtldsl.data.derived import with_inputs
 from mtldsl.data.readers.csv import rows_of
 from mtldsl.data.readers.table import is_missing
+from mtldsl.data.store import FORMATS
 from mtldsl.data.tasks import Tasks
 from mtldsl.datasets import LOADERS, READERS, scan
 from mtldsl.distributed.cluster import ADDRESS, MEMORY, connect_scheduler, start_processes
-from mtldsl.distributed.scan import FORMATS
 from mtldsl.errors import DataError, MTLError
 from mtldsl.language.source_text import kind_of
 from mtldsl.language.suggestions import nearest

@@ -234,7 +234,8 @@ def _sparse_row(line, columns, readers, where) -> dict[int, float]:
     if line[-1] != "}" or "}" in re.sub(_QUOTED, "", line[1:-1]):
         raise DataError("a sparse row is written {index value, ...}, and nothing after it", term=where)
     row: dict[int, float] = {}
-    for text in _cells_of_sparse_row(line):
+    inside = line[1:-1].strip()
+    for text in map(str.strip, _pieces(inside, ",") if inside else ()):
         match = _SPARSE_CELL.match(text)
         if match is None or int(match[1]) >= len(columns):
             raise DataError(
@@ -245,11 +246,6 @@ def _sparse_row(line, columns, readers, where) -> dict[int, float]:
             raise DataError(f"index {j} occurs twice", term=where)
         row[j] = _value(_unquoted(match[2]), columns[j], readers[j], where)
     return row
-
-
-def _cells_of_sparse_row(line: str) -> list[str]:
-    inside = line[1:-1].strip()
-    return [cell.strip() for cell in _pieces(inside, ",")] if inside else []
 
 
 def _split(text: str) -> list[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import io
 import json
-import math
 import os
 import subprocess
 import sys
@@ -19,10 +19,10 @@ from scipy import sparse
 from mtldsl.data.derived import with_fields
 from mtldsl.data.labels import as_signs
 from mtldsl.data.readers.table import check_impute, fill_table_gaps
-from mtldsl.data.store_chunks import libsvm_chunks, require_plain
+from mtldsl.data.store_chunks import libsvm_rows
 from mtldsl.data.table_description import DataDescription, TableColumn
 from mtldsl.data.tasks import Tasks
-from mtldsl.errors import DataError, Spelled
+from mtldsl.errors import DataError
 from mtldsl.utils.arrays import as_array
 from mtldsl.utils.files import read_archive, reading, regular_file
 from mtldsl.utils.memory import as_dense, available_memory
@@ -89,13 +89,11 @@ def mat_variables(path) -> dict[str, np.ndarray | sparse.csc_array | OtherVariab
             f"cannot be read as a MATLAB file: {_ended(done)}; the file is damaged, or made to do that",
             term=path,
         )
-    with reading(path, "a MATLAB file"):
-        length = int.from_bytes(done.stdout[:8], "little")
-        answer = json.loads(done.stdout[8 : 8 + length])
+    with reading(path, "a MATLAB file"), np.load(io.BytesIO(done.stdout), allow_pickle=False) as archive:
+        answer = json.loads(str(archive["about"]))
         if "error" in answer:
             raise DataError(f"{answer['error']}", term=path)
-        arrays = memoryview(done.stdout)[8 + length :]
-        return {name: _restored(about, arrays) for name, about in answer["variables"].items()}
+        return {name: _restored(about, archive) for name, about in answer["variables"].items()}
 
 
 def _ended(done: subprocess.CompletedProcess) -> str:
@@ -105,22 +103,18 @@ def _ended(done: subprocess.CompletedProcess) -> str:
     return f"scipy's reader failed ({last[0] if last else done.returncode})"
 
 
-def _restored(about: dict, arrays: memoryview):
-    if about["kind"] == "other":
-        return OtherVariable(about["dtype"])
+def _restored(about: Any, archive):
+    if isinstance(about, int):
+        return archive[f"arr_{about}"]
+    if "other" in about:
+        return OtherVariable(about["other"])
     shape = tuple(about["shape"])
-    if about["kind"] == "sparse":
-        parts = (_restored(about[key], arrays) for key in ("data", "indices", "indptr"))
-        return sparse.csc_array(tuple(parts), shape)
-    if about["kind"] == "cells":
-        cells = np.empty(len(about["items"]), dtype=object)
-        for k, item in enumerate(about["items"]):
-            cells[k] = _restored(item, arrays)
-        return cells.reshape(shape)
-    dtype, length = np.dtype(about["dtype"]), math.prod(shape)
-    if not length * dtype.itemsize:
-        return np.zeros(shape, dtype)
-    return np.frombuffer(arrays, dtype, length, about["at"]).reshape(shape)
+    if "sparse" in about:
+        return sparse.csc_array(tuple(_restored(one, archive) for one in about["sparse"]), shape)
+    cells = np.empty(len(about["cells"]), dtype=object)
+    for k, one in enumerate(about["cells"]):
+        cells[k] = _restored(one, archive)
+    return cells.reshape(shape)
 
 
 def read_mat(
@@ -241,8 +235,8 @@ def read_libsvm(
     multilabel  : a row carries a list of labels, "1,3 2:0.5": a task per label
     binary      : labels are 0/1 and are read as -1/+1
 
-    The last three take one file. DataError for what scikit-learn's `load_svmlight_files` cannot parse, for an index 0 where
-    zero_based=False, and for "qid:", which `scan` and `store` read as the tasks of rows.
+    The last three take one file. DataError, with file and line, for what does not parse, for an index 0 where zero_based=False, and for
+    "qid:", which `scan` and `store` read as the tasks of rows.
 
     >>> import tempfile, pathlib
     >>> from mtldsl import datasets
@@ -251,8 +245,6 @@ def read_libsvm(
     >>> datasets.read_libsvm(path)
     <Tasks: 1 task, 3 features, sparse shared inputs, 2 labelled rows>
     """
-    from sklearn.datasets import load_svmlight_files
-
     one_vs_rest = as_flag(one_vs_rest, "read_libsvm(path, one_vs_rest")
     multilabel = as_flag(multilabel, "read_libsvm(path, multilabel")
     binary = as_flag(binary, "read_libsvm(path, binary")
@@ -268,36 +260,23 @@ def read_libsvm(
         raise DataError(f"read_libsvm: n_features={quoted(n_features)}: write a whole number of columns")
     if zero_based is not None:
         zero_based = as_flag(zero_based, "read_libsvm(path, zero_based")
-    for one in paths:
-        require_plain(one)
-    try:
-        loaded = load_svmlight_files([str(p) for p in paths], multilabel=multilabel, zero_based=True)
-    except (ValueError, OverflowError) as error:
-        several = "could not convert" in str(error) and "," in str(error)
-        if not multilabel and not several:
-            _refuse_first_line(paths)  # whose errors name the line
-        hint = "for rows with several labels write " + Spelled.option("multilabel", "True")
-        raise DataError(
-            f"{', '.join(map(str, paths))}: cannot be read as LIBSVM: {error}",
-            write_instead=hint if several else "",
-        ) from None
-    if not all(np.isfinite(X.data).all() for X in loaded[0::2]):
-        _refuse_first_line(paths)
-    inputs, labels = _counted_from(zero_based, loaded[0::2], paths, n_features), loaded[1::2]
-    if len(paths) > 1:
+    given: list[list[float]] | None = [] if multilabel else None
+    read = [libsvm_rows(one, None, one.stem, True, None, given)[:2] for one in paths]
+    inputs = _counted_from(zero_based, [X for X, _ in read], paths, n_features)
+    labels = [y for _, y in read]
+    if not (one_vs_rest or multilabel):
+        signs = [as_signs(y, p) for y, p in zip(labels, paths, strict=True)] if binary else labels
         names = [p.stem for p in paths]
         names = names if len(set(names)) == len(names) else [str(p) for p in paths]
-        signs = [as_signs(y, p) for y, p in zip(labels, paths, strict=True)] if binary else labels
-        made = Tasks.separate(inputs, signs, task_names=names)
+        if len(paths) > 1:
+            made = Tasks.separate(inputs, signs, task_names=names)
+        else:
+            made = Tasks.shared(inputs[0], signs[0], task_names=names)
         return _described(made, labels) if binary else made
-    if not (one_vs_rest or multilabel):
-        y = as_signs(labels[0], paths[0]) if binary else labels[0]
-        made = Tasks.shared(inputs[0], y, task_names=[paths[0].stem])
-        return _described(made, labels) if binary else made
-    given = [set(row) for row in labels[0]] if multilabel else [{label} for label in labels[0]]
-    known = sorted(set().union(*given))
+    rows = [{label} for label in labels[0].tolist()] if given is None else [set(row) for row in given]
+    known = sorted(set().union(*rows))
     classes = known[1:] if one_vs_rest and len(known) == 2 else known
-    Y = np.array([[1.0 if c in row else -1.0 for c in classes] for row in given])
+    Y = np.array([[1.0 if c in row else -1.0 for c in classes] for row in rows])
     made = Tasks.shared(inputs[0], Y, task_names=[f"{c:g}" for c in classes])
     if not one_vs_rest:
         return made
@@ -305,13 +284,6 @@ def read_libsvm(
     return with_fields(
         made, description=DataDescription(labels=(TableColumn.of(paths[0].stem, texts, texts),))
     )
-
-
-def _refuse_first_line(paths: Sequence[Path]) -> None:
-    """DataError for the first line that is not LIBSVM's, or has an input that is not finite; none where our own reader sees no fault."""
-    for path in paths:
-        for _ in libsvm_chunks(path, "file", path.stem, True, None):
-            pass
 
 
 def _described(tasks: Tasks, given: Sequence[np.ndarray]) -> Tasks:

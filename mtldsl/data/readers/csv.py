@@ -178,18 +178,15 @@ def read_csv(
     if one_hot is not True and one_hot is not False and len(one_hot):
         nominal = nominal | {names[j] for j in outline.positions(one_hot, "one_hot")}
     ids = None if task is None else names[outline.position(task, "task")]
-    answers = label_columns if binary and not one_vs_rest else set()
-    said = {name: answers_of(texts) for name, texts in zip(names, zip(*rows, strict=True), strict=True) if name in answers}  # fmt: skip
+    label_role = "answer" if binary and not one_vs_rest else "label"
     columns = [
-        (DataColumn(name, yes_no[0]), yes_no[1])
-        if (yes_no := said.get(name)) is not None
-        else _column(
+        _column(
             name,
-            as_numbers(texts) if name in answers else texts,
+            texts,
             lines,
             name in nominal or name == ids,
             one_hot is True and name not in label_columns,
-            "answer" if name in answers else "label" if name in label_columns else "feature",
+            label_role if name in label_columns else "feature",
         )
         for name, texts in zip(names, zip(*rows, strict=True), strict=True)
     ]
@@ -366,6 +363,11 @@ def _last_quote(lines: Sequence[str], delimiter: str) -> tuple[int | None, int |
 
 def _column(name, texts, lines, nominal: bool, nominal_if_text: bool, role: str):
     """(column, numbers). Text that is not a category is marked unusable, to be refused where it is used."""
+    if role == "answer":
+        said = answers_of(texts)
+        if said is not None:
+            return DataColumn(name, said[0]), said[1]
+        texts = as_numbers(texts)
     if nominal:
         return _nominal(name, texts)
     try:

@@ -1,7 +1,7 @@
 """The program that reads a MATLAB file for `array_files`, in a process of its own: python mat_process.py FILE BYTES SECONDS.
 
-scipy's compiled reader follows the sizes that a file claims, and ends its process on some damaged ones. To the standard output go the
-length of a JSON description in 8 bytes, the description, and the bytes of all arrays. It imports nothing of mtldsl.
+scipy's compiled reader follows the sizes that a file claims, and ends its process on some damaged ones. To the standard output goes an
+archive of NumPy with a JSON description and all arrays. It imports nothing of mtldsl.
 """
 
 import json
@@ -22,58 +22,43 @@ def limit(memory: int, seconds: int) -> None:
         resource.setrlimit(which, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
 
 
-class MatVariables:
-    """Variables as plain descriptions; their arrays, contiguous, in `arrays`."""
+def described(value, arrays: list) -> int | dict:
+    """A variable as JSON holds it; its arrays go to the list, and their numbers stand for them."""
+    import numpy as np
+    from scipy import sparse
 
-    def __init__(self):
-        self.arrays, self.at = [], 0
-
-    def described(self, value) -> dict:
-        import numpy as np
-        from scipy import sparse
-
-        if sparse.issparse(value):
-            value = value.tocsc()
-            value.check_format(full_check=True)
-            parts = {key: self.described(getattr(value, key)) for key in ("data", "indices", "indptr")}
-            return {"kind": "sparse", "shape": value.shape, **parts}
-        if not isinstance(value, np.ndarray):
-            return {"kind": "other", "dtype": type(value).__name__}
-        if value.dtype == object:
-            return {"kind": "cells", "shape": value.shape, "items": [*map(self.described, value.ravel())]}
-        if value.dtype.names is not None:
-            return {"kind": "other", "dtype": str(value.dtype)}
-        value = np.ascontiguousarray(value)
-        about = {"kind": "array", "dtype": value.dtype.str, "shape": value.shape, "at": self.at}
-        self.arrays.append(value)
-        self.at += value.nbytes
-        return about
+    if sparse.issparse(value):
+        value = value.tocsc()
+        value.check_format(full_check=True)
+        parts = [described(one, arrays) for one in (value.data, value.indices, value.indptr)]
+        return {"sparse": parts, "shape": value.shape}
+    if not isinstance(value, np.ndarray):
+        return {"other": type(value).__name__}
+    if value.dtype == object:
+        return {"cells": [described(one, arrays) for one in value.ravel()], "shape": value.shape}
+    if value.dtype.names is not None:
+        return {"other": str(value.dtype)}
+    arrays.append(np.ascontiguousarray(value))
+    return len(arrays) - 1
 
 
 def main(path: str, memory: str, seconds: str) -> None:
     limit(int(memory), int(seconds))
+    import numpy as np
     from scipy.io import loadmat
 
-    content = MatVariables()
+    arrays: list = []
     try:
-        variables = loadmat(path)
-        about = {name: content.described(value) for name, value in variables.items() if name[:2] != "__"}
-        answer = {"variables": about}
+        variables = {name: value for name, value in loadmat(path).items() if name[:2] != "__"}
+        answer = {"variables": {name: described(value, arrays) for name, value in variables.items()}}
     except NotImplementedError:
         answer = {"error": "MATLAB files of version 7.3 cannot be read; save it with -v7"}
-        content.arrays = []
     except MemoryError:
         answer = {"error": "cannot be read as a MATLAB file: it needs more memory than there is"}
-        content.arrays = []
     except Exception as error:  # of damaged bytes, of any kind
         answer = {"error": f"cannot be read as a MATLAB file: {error or type(error).__name__}"}
-        content.arrays = []
-    text = json.dumps(answer).encode()
-    out = sys.stdout.buffer
-    out.write(len(text).to_bytes(8, "little") + text)
-    for array in content.arrays:
-        out.write(array.tobytes())
-    out.flush()
+    np.savez(sys.stdout.buffer, *([] if "error" in answer else arrays), about=np.array(json.dumps(answer)))
+    sys.stdout.buffer.flush()
 
 
 if __name__ == "__main__":

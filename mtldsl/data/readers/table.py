@@ -219,20 +219,16 @@ def check_impute(impute: object, path) -> None:
 def fill_table_gaps(X, impute: str, path, make: Callable[..., Tasks]) -> Tasks:
     """make(X), with the gaps of X (n, d) filled in where `impute` says how; else `make` refuses them. DataError names the file."""
     try:
-        return _fill_gaps(X, impute, path, make)
+        if impute == "error":
+            return make(X)
+        if sparse.issparse(X):
+            if np.isnan(X.data).any():
+                raise DataError("impute is for dense tables", term=path, write_instead="leave the columns out", argument="impute")  # fmt: skip
+            return make(X)
+        gaps = np.isnan(X)
+        return imputed(make(np.where(gaps, 0.0, X)), gaps, impute) if gaps.any() else make(X)
     except DataError as error:
         raise error if str(error).startswith(str(path)) else error.within(str(path)) from None
-
-
-def _fill_gaps(X, impute: str, path, make: Callable[..., Tasks]) -> Tasks:
-    if impute == "error":
-        return make(X)
-    if sparse.issparse(X):
-        if np.isnan(X.data).any():
-            raise DataError("impute is for dense tables", term=path, write_instead="leave the columns out", argument="impute")  # fmt: skip
-        return make(X)
-    gaps = np.isnan(X)
-    return imputed(make(np.where(gaps, 0.0, X)), gaps, impute) if gaps.any() else make(X)
 
 
 @dataclass(frozen=True)

@@ -241,20 +241,30 @@ def heatmap(
         )
     at = _permutation(order, R)
     limit = _limit(limit, R)
-    plt = pyplot()
-
     R, names = R[np.ix_(at, at)], [names[i] for i in at]
-    own = ax is None
-    if own:
+    return draw_cells(R, names, "RdBu_r", (-limit, limit), ("correlation", _extend(R, limit)), ax, title)
+
+
+def draw_cells(
+    values: np.ndarray, names: list[str], colours: str, ends: tuple[float, float], bar: tuple, ax: Axes | None, title: str | None,
+    *, numbers: np.ndarray | None = None, form: str = "{:.2f}", what: str = "names", fontsize: float | None = None,
+) -> Axes:  # fmt: skip
+    """A square matrix as coloured cells, grey on the diagonal, with their numbers where there is room.
+
+    ends : the values with the first and the last colour;  bar : (what the colour bar says, its ends that stand for more)
+    numbers : what is written, where it is not the values outside the diagonal
+    """
+    plt, n, own, side = pyplot(), len(values), ax is None, 0.0
+    if ax is None:
         side = float(np.clip(0.3 * n + 1.4, 2.4, 9.0))
         ax = plt.figure(figsize=(2 * side, 2 * side)).add_axes((0.25, 0.25, 0.5, 0.5))
-    colours = plt.get_cmap("RdBu_r").with_extremes(bad=_GREY)
-    shown = np.where(np.eye(n, dtype=bool), np.nan, R)
-    image = ax.imshow(shown, cmap=colours, vmin=-limit, vmax=limit, interpolation="nearest")
-    bar_beside(image, ax, own, "correlation", _extend(R, limit))
-    write_names(ax, names)
+    shown = np.where(np.eye(n, dtype=bool), np.nan, values)
+    scale = plt.get_cmap(colours).with_extremes(bad=_GREY)
+    image = ax.imshow(shown, cmap=scale, vmin=ends[0], vmax=ends[1], interpolation="nearest")
+    bar_beside(image, ax, own, *bar, fontsize=fontsize)
+    write_names(ax, names, what)
     if n <= AXES.annotated_columns:
-        write_numbers(ax, shown, image.to_rgba(R), "{:.2f}")
+        write_numbers(ax, shown if numbers is None else numbers, image.to_rgba(shown), form)
         ax.set_xticks(np.arange(n - 1) + 0.5, minor=True)
         ax.set_yticks(np.arange(n - 1) + 0.5, minor=True)
         ax.grid(which="minor", color="white", linewidth=1.2)

@@ -97,7 +97,7 @@ def test_the_same_seed_deals_the_same_rows_whatever_the_workers(engine):
     [
         (lambda tasks: tasks.folds(1), r"folds\(k=1\)"),
         (lambda tasks: tasks.folds(3, groups=[1] * N), "groups are a list as long as the rows"),
-        (lambda tasks: tasks.split(1.5), r"split\(test_size=1.5\): write a fraction"),
+        (lambda tasks: tasks.split(1.5), r"split\(test_size=1.5\): write a share"),
         (lambda tasks: tasks.split(0.5, groups=[1] * N), "groups are a list as long as the rows"),
         (
             lambda tasks: tasks.split(1e-9),  # of 1e-4 one draw of the rows in fifteen had one

@@ -18,7 +18,7 @@ from mtldsl.datasets import from_parts
 from mtldsl.distributed.constructors import PartitionRows
 from mtldsl.distributed.dask_inputs import of_loaders
 from mtldsl.distributed.distributed_tasks import gram_of
-from mtldsl.distributed.partitions import LocalParts
+from mtldsl.distributed.partitions import RowParts
 from tests.loops import for_each
 from tests.tasks.same_sums import assert_same_sums
 
@@ -60,7 +60,7 @@ def test_the_bits_do_not_depend_on_who_computes(each_cluster, rows):
         made = Tasks.from_dask(da.from_array(X, chunks=(rows, 4)), Y)
         by_two = made.gram()
         parts = client.gather(client.compute(made.parts.nodes()))
-    assert LocalParts(parts).run(gram_of, False).of_all(2).tobytes() == by_two.tobytes()
+    assert RowParts(parts).run(gram_of, False).of_all(2).tobytes() == by_two.tobytes()
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import pytest
 
 from mtldsl import DataError, Tasks
 from mtldsl.distributed import dask_parts
-from mtldsl.distributed.dask_parts import SETTINGS, check_shared_folder
+from mtldsl.distributed.dask_parts import SETTINGS
 from mtldsl.distributed.partitions import TaskSum, read_state, state_path
 from tests.conftest import local_cluster
 
@@ -59,7 +59,7 @@ def test_lineage_is_bounded(two_workers, client, folder):
         known = _settled(lambda: len(two_workers.scheduler.tasks), most)
         assert known <= most
         most = min(most, known + parts.n_parts)
-    gone = state.folder.path
+    gone = state.folder.name
     assert len(list(Path(gone).iterdir())) == parts.n_parts
     del parts, state
     assert not os.path.exists(gone)
@@ -79,25 +79,23 @@ def test_a_lost_worker_costs_a_few_runs_and_no_bit(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("full", [True, False])
-def test_states_stay_if_nobody_else_sees_the_folder(client, folder, monkeypatch, full):
+def test_states_stay_if_nobody_else_sees_the_folder(client, folder, monkeypatch):
     parts = Tasks.from_dask(X, Y).parts
     _, wanted = descend(parts, folder, 0, RUNS + 1)
-    if full:
 
-        def fails(*_):
-            raise DataError("no room")
+    def fails(*_):
+        raise DataError("no room")
 
-        monkeypatch.setattr(dask_parts, "write_states", fails)
-    else:
-        monkeypatch.setattr(dask_parts, "check_shared_folder", lambda folder: "not seen.")
+    monkeypatch.setattr(dask_parts, "write_states", fails)
     state, found = descend(parts, folder, 0, RUNS + 1)
-    assert found.tobytes() == wanted.tobytes() and state.since == RUNS + 1
+    assert found.tobytes() == wanted.tobytes() and state.folder is None and state.since == 1
 
 
-def test_whether_workers_see_a_folder(engine, tmp_path):
-    assert check_shared_folder(str(tmp_path)) is None and not list(tmp_path.iterdir())
-    assert "cannot write into it" in check_shared_folder(str(tmp_path / "nowhere"))
+def test_a_folder_that_workers_do_not_see_is_named(engine, tmp_path):
+    parts = Tasks.from_dask(X, Y).parts
+    states, _ = parts.run(decayed, np.full((3, 2), 0.1), str(tmp_path), stateful=True)
+    with pytest.raises(DataError, match="partition 0: what is beside its rows cannot be written there"):
+        parts.write_states(states, str(tmp_path / "nowhere"), "one")
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from scipy import sparse
 from mtldsl import DataError, Tasks
 from mtldsl.distributed.distributed_folds import constant_scores
 from mtldsl.distributed.distributed_tasks import DistributedTasks
-from mtldsl.distributed.partitions import LocalParts, PartitionTasks, TaskSum
+from mtldsl.distributed.partitions import PartitionTasks, RowParts, TaskSum
 from tests.loops import for_each
 
 RNG = np.random.default_rng(0)
@@ -116,7 +116,7 @@ def test_labels_that_do_not_fit_are_named_with_their_place():
 
 
 def test_a_task_without_labels_is_refused():
-    parts = LocalParts([PartitionTasks(LAYOUTS["table"], np.array([0, 1, 3]))])
+    parts = RowParts([PartitionTasks(LAYOUTS["table"], np.array([0, 1, 3]))])
     names = tuple(f"x{j}" for j in range(5))
     with pytest.raises(DataError, match="task 'c' has no labelled row"):
         DistributedTasks(parts, task_names=("a", "b", "c", "d"), feature_names=names)
