@@ -137,11 +137,9 @@ _SPELLED: dict[tuple[str, bool | str], str] = {
 }
 
 
-def _found(name: str | None) -> list[CatalogueEntry]:
-    if name is None:
-        return catalogue()
+def _found(name: str) -> CatalogueEntry:
     try:
-        return [entry(name)]
+        return entry(name)
     except KeyError:
         known = [*(item.name for item in catalogue()), *HELPERS]
         raise ModelError(f"there is no word {name!r}{nearest(name, known)}") from None
@@ -151,15 +149,22 @@ def as_plain(name: str | None) -> object:
     """For JSON: one entry, or the list of all, helpers last."""
     if name in HELPERS:
         return asdict(helper(name))
-    entries = [plain(asdict(item)) for item in _found(name)]
-    return entries + [asdict(helper(one)) for one in HELPERS] if name is None else entries[0]
+    if name is not None:
+        return plain(asdict(_found(name)))
+    return [plain(asdict(item)) for item in catalogue()] + [asdict(helper(one)) for one in HELPERS]
 
 
 def page(name: str | None) -> RenderableType:
     """For the terminal: all words with their formulas, or everything about one."""
+    if name is None:
+        return _all(catalogue())
     if name in HELPERS:
-        return _one_helper(helper(name))
-    return _one(_found(name)[0]) if name is not None else _all(_found(None))
+        item = helper(name)
+        about: list[RenderableType] = [Text(item.kind, "dim"), Text(item.typed)]
+    else:
+        item = _found(name)
+        about = [pairs(_facts(item).items())]
+    return Group(Text(item.name, "bold"), *about, Text(), *map(Text, _paragraphs(item.documentation)))
 
 
 def _all(entries: list[CatalogueEntry]) -> Group:
@@ -186,16 +191,6 @@ def _short(item: CatalogueEntry) -> str:
     return item.typed.replace("(W, tasks, *, mean=False)", "(W, tasks)").replace(", *, mean=False", "")
 
 
-def _one(item: CatalogueEntry) -> Group:
-    facts = pairs(_facts(item).items())
-    return Group(Text(item.name, "bold"), facts, Text(), *map(Text, _paragraphs(item.documentation)))
-
-
-def _one_helper(item: SimilarityHelper) -> Group:
-    facts = [Text(item.name, "bold"), Text(item.kind, "dim"), Text(item.typed), Text()]
-    return Group(*facts, *map(Text, _paragraphs(item.documentation)))
-
-
 def _paragraphs(documentation: str) -> list[str]:
     """Prose on one line each, for the terminal to break; lists and sessions as they are, headings without their rule."""
     paragraphs = []
@@ -210,7 +205,10 @@ def _paragraphs(documentation: str) -> list[str]:
 
 
 def _facts(item: CatalogueEntry) -> dict[str, str]:
-    parameters = ", ".join(_parameter(name, default) for name, default in item.parameters.items())
+    parameters = ", ".join(
+        f"{name} (required)" if default == "required" else f"{name} = {default}"
+        for name, default in item.parameters.items()
+    )
     return {
         "kind": item.kind,
         "typed": item.typed,
@@ -220,10 +218,6 @@ def _facts(item: CatalogueEntry) -> dict[str, str]:
         "solvers": ", ".join(item.solvers) + f" (in the smallest model with this {item.kind})",
         "reference": "yes" if item.reference else "MISSING",
     }
-
-
-def _parameter(name: str, default: str) -> str:
-    return f"{name} (required)" if default == "required" else f"{name} = {default}"
 
 
 def _trait(name: str, value) -> str:
@@ -298,10 +292,7 @@ def _solvers(item: CatalogueEntry) -> str:
 
 def _row(item: CatalogueEntry, n_columns: int) -> str:
     latex = item.latex.replace(r"\|", r"\Vert ").replace("|", r"\vert ")
-    cells = [f"`{_short(item)}`", f"${latex}$", _first(item.summary), _solvers(item)]
+    # the first clause, without a formula behind it; a bar would end the cell
+    about = re.split(r"(?<=[.;:])\s", item.summary)[0].rstrip(".;:").replace("|", "\\|")
+    cells = [f"`{_short(item)}`", f"${latex}$", about, _solvers(item)]
     return f"| {' | '.join(cells[:n_columns])} |"
-
-
-def _first(summary: str) -> str:
-    """The first clause, without a formula behind it; a bar would end the cell of a table."""
-    return re.split(r"(?<=[.;:])\s", summary)[0].rstrip(".;:").replace("|", "\\|")

@@ -110,11 +110,8 @@ def _row(each: NamedModel, titles: set[str]) -> str:
         statement += (
             f"; {', '.join(f'{name} = {value:g}' for name, value in each.defaults.items())} unless given"
         )
-    about = each.about if _is_convex(each) else f"{each.about} **Not convex.**"
-    return f"| {names} | {statement} | {about} | {_cited(each.source, titles)} |"
-
-
-def _is_convex(each: NamedModel) -> bool:
-    """Asked of the model itself, on the smallest data that suits every loss."""
+    # on the smallest data that suits every loss
     tasks = Tasks.shared(np.eye(2), np.array([[1.0, -1.0], [-1.0, 1.0]]))
-    return each.on(tasks, dict.fromkeys(each.parameters, 1) | dict(each.defaults)).is_convex
+    problem = each.on(tasks, dict.fromkeys(each.parameters, 1) | dict(each.defaults))
+    about = each.about if problem.is_convex else f"{each.about} **Not convex.**"
+    return f"| {names} | {statement} | {about} | {_cited(each.source, titles)} |"

@@ -210,7 +210,9 @@ def draft(
     metric = (
         measure_of_rare(share for one in parts for share in one.shares) if loss == "logistic_loss" else None
     )
-    alike = [] if labels or asked else chosen[:-1] or _other_answers(columns, chosen[0], features)
+    # features that say yes and no in words as the label does may be labels, too
+    others = [name for name in features if columns[name].answers] if columns[chosen[0]].answers else []
+    alike = [] if labels or asked else chosen[:-1] or others
     repeated = len(rows) - len(set(map(tuple, rows)))
     lines = [
         f"# Written by `mtldsl new {path.name}` after a look at {len(rows):,} rows; change what was guessed wrong.",
@@ -233,7 +235,8 @@ def draft(
         *options,
         *_describe_columns(alike, chosen[-1], len(chosen) > 1),
         *([f"one_hot = {_list(one_hot)}  # text with few values: a 0/1 column for each"] if one_hot else []),
-        *_dropped(dropped),
+        *(f"# {name or _list([name])[1:-1]}: {why}" for name, why in dropped.items()),
+        *([f"drop = {_list(list(dropped))}"] if dropped else []),
         *_imputed(gaps),
         "standardize = true  # every feature in its own standard deviations; new rows are scaled alike",
         "",
@@ -329,11 +332,6 @@ def _repeating(columns: dict[str, ColumnRole], rows: int) -> list[str]:
     ]  # fmt: skip
 
 
-def _other_answers(columns: dict[str, ColumnRole], label: str, features: list[str]) -> list[str]:
-    """Features that say yes and no in words as the label does: they may be labels, too."""
-    return [name for name in features if columns[name].answers] if columns[label].answers else []
-
-
 def _describe_columns(alike: list[str], label: str, taken: bool) -> list[str]:
     """Return what to say of columns like the last label; taken: they are labels here, too."""
     if not alike:
@@ -376,39 +374,26 @@ def _loss(labels: list[ColumnRole]) -> tuple[str, list[str], str]:
         return "squared_loss", ["# one_vs_rest = true"], hint
     wrong = next((one for one in labels if one.kind != "number" and not one.answers), None)
     wrong = wrong or next((one for one in labels if one.kind != "number"), None)
-    if wrong is not None and wrong.classes:
-        raise DataError(
-            f"the label {wrong.name!r} is text ({', '.join(wrong.values[:3])}{', ...' * (len(wrong.values) > 3)}), and one of several",
-            write_instead=f"write 0/1 or no/yes in its cells, as in those of the others, or name it alone, --labels {shlex.quote(wrong.name)}",
+    if wrong is None:
+        return "squared_loss", [], "The labels are numbers"
+    instead = "name labels that are numbers or classes, --labels COLUMN"
+    if wrong.classes:
+        said = (
+            f"is text ({', '.join(wrong.values[:3])}{', ...' * (len(wrong.values) > 3)}), and one of several"
         )
-    if wrong is not None and wrong.wrong:
-        raise DataError(
-            f"the label {wrong.name!r} has numbers, and text in {len(wrong.wrong):,} of its cells, such as {wrong.wrong[0]!r}",
-            write_instead="mend them, or leave them empty: these labels are then missing",
-        )
-    if wrong is not None and wrong.is_constant:
-        raise DataError(
-            f"the label {wrong.name!r} is {', '.join(map(repr, wrong.values)) or 'empty'} in every row",
-            write_instead="name labels that differ, --labels COLUMN",
-        )
-    if wrong is not None:
-        raise DataError(
-            f"the label {wrong.name!r} is text with {len(wrong.values):,} values",
-            write_instead="name labels that are numbers or classes, --labels COLUMN",
-        )
-    return "squared_loss", [], "The labels are numbers"
+        instead = f"write 0/1 or no/yes in its cells, as in those of the others, or name it alone, --labels {shlex.quote(wrong.name)}"
+    elif wrong.wrong:
+        said = f"has numbers, and text in {len(wrong.wrong):,} of its cells, such as {wrong.wrong[0]!r}"
+        instead = "mend them, or leave them empty: these labels are then missing"
+    elif wrong.is_constant:
+        said = f"is {', '.join(map(repr, wrong.values)) or 'empty'} in every row"
+        instead = "name labels that differ, --labels COLUMN"
+    else:
+        said = f"is text with {len(wrong.values):,} values"
+    raise DataError(f"the label {wrong.name!r} {said}", write_instead=instead)
 
 
 _WHY = "a label is rare: chosen by accuracy, no feature might be used at all, since the frequent label alone is right so often"
-
-
-def _dropped(dropped: dict[str, str]) -> list[str]:
-    if not dropped:
-        return []
-    return [
-        *(f"# {name or _list([name])[1:-1]}: {why}" for name, why in dropped.items()),
-        f"drop = {_list(list(dropped))}",
-    ]
 
 
 def _imputed(gaps: dict[str, int]) -> list[str]:

@@ -37,16 +37,14 @@ class OutputSettings:
 SETTINGS = OutputSettings()
 
 
-def show(options, record: dict, report) -> None:
-    """A record as --json and --quiet say, else as `report` lays it out."""
+def show(options, record: dict, report, line=None) -> None:
+    """A record as --json says, as one `line` as --quiet says, else as `report` lays it out."""
     if options.json:
         from mtldsl.cli.record import plain
 
         print_json(plain(record))
-    elif options.quiet:
-        from mtldsl.cli.run_report import verdict
-
-        print_content(verdict(visible_record(record)), one_line=True)
+    elif line is not None and options.quiet:
+        print_content(line(visible_record(record)), one_line=True)
     else:
         print_content(report(visible_record(record)))
 
@@ -78,7 +76,13 @@ def print_content(content, one_line: bool = False) -> None:
         if isinstance(content, str):
             print(content)
         else:
-            _print_rich(_console(), content, one_line)
+            console = _console()
+            if console.is_terminal:
+                console.print(content, soft_wrap=one_line)
+            else:  # without the spaces with which rich fills lines up
+                with console.capture() as held:
+                    console.print(content, soft_wrap=one_line)
+                print("\n".join(line.rstrip(" ") for line in held.get().split("\n")), end="")
         sys.stdout.flush()
     except BrokenPipeError:
         _leave_output()
@@ -87,16 +91,6 @@ def print_content(content, one_line: bool = False) -> None:
         raise DataError(
             f"standard output cannot be written ({error.strerror or error}); print to where there is room"
         ) from error
-
-
-def _print_rich(console, content, one_line: bool) -> None:
-    """Print by rich; off a terminal without the spaces with which it fills lines up."""
-    if console.is_terminal:
-        console.print(content, soft_wrap=one_line)
-        return
-    with console.capture() as held:
-        console.print(content, soft_wrap=one_line)
-    print("\n".join(line.rstrip(" ") for line in held.get().split("\n")), end="")
 
 
 def _leave_output() -> None:

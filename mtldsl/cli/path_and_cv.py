@@ -24,7 +24,7 @@ from mtldsl.cli.command import (
     parameter_of,
     values_of,
 )
-from mtldsl.cli.output import as_csv, print_content, print_json, save_picture, save_text
+from mtldsl.cli.output import as_csv, save_picture, save_text, show
 from mtldsl.display.sections import visible_record
 from mtldsl.errors import DataError, ModelError
 from mtldsl.utils import interrupts
@@ -62,21 +62,17 @@ def _paths(options) -> dict[str, Path]:
     return {option: path for option, path in named.items() if path is not None}
 
 
-def _check_metric(name: str | None) -> None:
-    from mtldsl.solution.score import as_measure
-
-    if name is not None:
-        try:
-            as_measure(name, "--metric")
-        except ModelError as error:
-            raise error.as_kind(DataError) from error
-
-
 @contextmanager
 def _begin_command(options):
     """(the problem file, what --values says); what cannot be written or measured is said before anything is read or solved."""
+    from mtldsl.solution.score import as_measure
+
     _check_outputs(options)
-    _check_metric(options.metric)
+    if options.metric is not None:
+        try:
+            as_measure(options.metric, "--metric")
+        except ModelError as error:
+            raise error.as_kind(DataError) from error
     given = values_of(options.values)
     with load_with_options(options) as file:
         for path in _paths(options).values():
@@ -92,16 +88,6 @@ def _write(options, *, table, picture, page) -> None:
         save_picture(options.plot, picture)
     if options.report is not None:
         save_text(options.report, page())
-
-
-def _show(options, record: dict, report, line) -> None:
-    """On standard output: the record as JSON, one line, or the report."""
-    from mtldsl.cli.record import plain
-
-    if options.json:
-        print_json(plain(record))
-    else:
-        print_content(line if options.quiet else report, one_line=options.quiet)
 
 
 # ----------------------------------------------------------------------------------------------------- path
@@ -147,7 +133,7 @@ def _path(options) -> int:
             picture=picture,
             page=lambda: path_page(file, shown, found, _typed("path", options)),
         )
-    _show(options, record, path_report(shown), path_verdict(shown))
+    show(options, record, path_report, path_verdict)
     if found[-1].interrupted:
         return interrupts.exit_code()
     return OK if all(solution.is_certified for solution in found) else FAILED
@@ -220,7 +206,7 @@ def _cv(options) -> int:
             picture=found.plot,
             page=lambda: validation_page(file, shown, found, _typed("cv", options)),
         )
-    _show(options, record, validation_report(shown), said_of(shown["validation"]))
+    show(options, record, validation_report, lambda shown: said_of(shown["validation"]))
     return OK
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
-from typing import Any
 
 import numpy as np
 from rich.console import Group
@@ -19,7 +19,7 @@ from mtldsl.display.html import KeyFigure, Page, PageSection, html_page
 from mtldsl.display.pictures.curves import plot_path
 from mtldsl.display.sections import GOOD as GOOD_NEWS
 from mtldsl.display.sections import NEUTRAL, WRONG, Panel, Table
-from mtldsl.display.terminal_layout import BAD, DIM, GOOD, FittingTable, section
+from mtldsl.display.terminal_layout import BAD, DIM, GOOD, FittingTable, section, small
 from mtldsl.problems.cross_validation_result import CrossValidation
 from mtldsl.solution.headline_sections import draw_figures, packages
 from mtldsl.solution.measures import name_of
@@ -88,15 +88,11 @@ def path_verdict(record: dict) -> Text:
 def _cells(path: dict) -> list[tuple[str, ...]]:
     return [
         (
-            f"{row['value']:.4g}", f"{row['objective']:.6g}", _short(row["gap"]), row["status"].replace("_", " "),
+            f"{row['value']:.4g}", f"{row['objective']:.6g}", small(row["gap"]), row["status"].replace("_", " "),
             f"{row['features']:,}", "-" if math.isnan(row["score"]) else f"{row['score']:.4f}", f"{row['seconds']:.2f}",
         )
         for row in path["rows"]
     ]  # fmt: skip
-
-
-def _short(gap: float) -> str:
-    return f"{gap:.1e}" if math.isfinite(gap) else "unknown"
 
 
 def validation_report(record: dict) -> Group:
@@ -174,9 +170,10 @@ def validation_page(file: ProblemFile, record: dict, found: CrossValidation, typ
 
 
 def _page(file: ProblemFile, verdict: str, tone: str, lead: str, numbers, section: PageSection, typed: str) -> str:  # fmt: skip
-    data = [_panel_of("Learned from" if file.tasks_test is not None else "", file.tasks_train)]
+    sides = [("", file.tasks_train)]
     if file.tasks_test is not None:
-        data.append(_panel_of("Held out", file.tasks_test))
+        sides = [("Learned from", file.tasks_train), ("Held out", file.tasks_test)]
+    data = [replace(panel_of(tasks), title=title) for title, tasks in sides]
     sections = [
         section, PageSection("The data", panels=data), PageSection("The model", panels=[file.problem._panel()]),
         PageSection("How to repeat it", panels=[Panel("", facts=packages(), text=typed)], folded=True, printed=True),
@@ -184,8 +181,3 @@ def _page(file: ProblemFile, verdict: str, tone: str, lead: str, numbers, sectio
     foot = f"Made with mtldsl on {date.today():%Y-%m-%d}. This file needs no network."
     tiles = [KeyFigure(*each) for each in numbers]
     return html_page(Page(file.title or file.path.stem, verdict, tone, [lead], tiles, sections, foot))
-
-
-def _panel_of(title: str, tasks: Any) -> Panel:
-    panel = panel_of(tasks)
-    return Panel(title, lead=panel.lead, facts=panel.facts, tables=panel.tables, notes=panel.notes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 
@@ -19,15 +19,13 @@ from mtldsl.cli.record_parts import (
     describe_rows,
     describe_scores,
     describe_similarities,
-    describe_theta,
     describe_unknown,
 )
 from mtldsl.display.math import to_unicode
 from mtldsl.display.terminal_layout import DIM, GOOD, section
-from mtldsl.language.learned_unknowns import KernelWeights
-from mtldsl.normal_form.form import LossTerm, NormalForm
+from mtldsl.normal_form.form import NormalForm
 from mtldsl.problems.cross_check_comparison import BlockCheck, CrossCheck
-from mtldsl.problems.cross_validation_result import CrossValidation, without_a_number
+from mtldsl.problems.cross_validation_result import CrossValidation
 from mtldsl.problems.problem import Problem
 from mtldsl.solution.learned import SETTINGS as LEARNED
 from mtldsl.solution.solution import Solution
@@ -59,7 +57,8 @@ def describe_calibration(problem: Problem, solution: Solution) -> dict | None:
     if levels is None or weights is None or len(weights) < 2:
         return None
     loss = next(loss for loss in problem.form().losses if loss.atom.radial)
-    if not _calibrates(loss):
+    near, far = loss.atom.weight_of_norm(np.array([1.0, 2.0]))
+    if near == far:
         return None
     sizes = np.array([np.sqrt(np.mean(y**2)) for y in loss.tasks.per_task(loss.tasks.targets)])
     exact = levels <= SETTINGS.exact_fit_tol * np.where(sizes > 0, sizes, 1.0)
@@ -71,12 +70,6 @@ def describe_calibration(problem: Problem, solution: Solution) -> dict | None:
             for name, level, weight, zero in rows
         ],
     }
-
-
-def _calibrates(loss: LossTerm) -> bool:
-    """Tell whether the weight of a task depends on its residuals."""
-    weights = loss.atom.weight_of_norm(np.array([1.0, 2.0]))
-    return bool(weights[0] != weights[1])
 
 
 def describe_smoothing(form: NormalForm, block: str, singular: np.ndarray) -> dict | None:
@@ -135,7 +128,7 @@ def describe_validation(found: CrossValidation | None, chosen: Sequence[float] |
         "values": [plain(point) for point in found.points],
         "mean": [float(each) for each in found.mean],
         "standard_error": [float(each) for each in found.se],
-        "notes": [*found.notes, *without_a_number(found)],
+        "notes": [*found.notes, *found.describe_unscored()],
     }
 
 
@@ -169,16 +162,6 @@ def _number(value: float, few: bool) -> str:
     return f"{value:.4f}" if few else f"{value:.4g}"
 
 
-#: Records of a solution beside its weights, one file each: plain values, empty where a model has nothing of the kind. How they are
-#: shown stands in `mtldsl.cli.run_report.LEARNED_SECTIONS`.
-LEARNED_RECORDS: dict[str, Callable[[Problem, Solution], dict | list | None]] = {
-    "learned": describe_learned,
-    "similarities": describe_similarities,
-    "label_graph": describe_label_graph,
-    "calibration": describe_calibration,
-}
-
-
 def describe_file(file: ProblemFile) -> dict:
     """The model and the data of a problem file."""
     problem, filled = file.problem, file.tasks_train.imputation
@@ -198,7 +181,7 @@ def describe_file(file: ProblemFile) -> dict:
             },
             "parameters": {parameter.name: parameter.value for parameter in problem.parameters},
             "weights": {w.name: {"shape": list(w.shape), "intercept": w.intercept} for w in problem.weights},
-            "learned": {unknown.name: _unknown(problem, unknown) for unknown in problem.learned},
+            "learned": {unknown.name: describe_unknown(problem, unknown) for unknown in problem.learned},
         },
         "data": {
             "task_names": list(file.tasks_train.task_names),
@@ -209,12 +192,6 @@ def describe_file(file: ProblemFile) -> dict:
             "held_out": None if file.tasks_test is None else file.tasks_test.describe(),
         },
     }
-
-
-def _unknown(problem: Problem, unknown) -> dict:
-    if isinstance(unknown, KernelWeights):
-        return describe_theta(problem, unknown)
-    return describe_unknown(unknown)
 
 
 def describe_explanation(problem: Problem) -> dict:
@@ -260,7 +237,10 @@ def describe_run(
             if w.name in solution.blocks
         },
         "stationarity": None if solution.stationarity is None else asdict(solution.stationarity),
-        **{name: describe(file.problem, solution) for name, describe in LEARNED_RECORDS.items()},
+        "learned": describe_learned(file.problem, solution),
+        "similarities": describe_similarities(file.problem, solution),
+        "label_graph": describe_label_graph(file.problem, solution),
+        "calibration": describe_calibration(file.problem, solution),
         "starts": describe_starts(solution),
     }
     record["rows"] = describe_rows(file.tasks_train.storage_facts(), file.cluster, counts or [])

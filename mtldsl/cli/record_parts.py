@@ -26,7 +26,7 @@ from mtldsl.solution.learned import LearnedMatrix, LearnedWeights, correlation_o
 from mtldsl.solution.measures import measure_of_rare
 from mtldsl.solution.predictors import sign_tasks
 from mtldsl.solution.score import as_measure, r_squared, score_of
-from mtldsl.solution.score_intervals import constant_score
+from mtldsl.solution.score_intervals import guessed_score
 from mtldsl.solution.solution import Solution
 
 # --------------------------------------------------------------------------------------------------------------
@@ -134,8 +134,12 @@ def describe_label_graph(problem: Problem, solution: Solution) -> dict | None:
 # What a run learned beside the weights, and what is proven where a model is not convex, as plain values.
 
 
-def describe_unknown(unknown: LearnedUnknown) -> dict:
-    """Return what a model says of a matrix that it learns."""
+def describe_unknown(problem: Problem, unknown: LearnedUnknown) -> dict:
+    """Return what a model says of a matrix that it learns, or of kernel weights and how many there are."""
+    if isinstance(unknown, KernelWeights):
+        term = next(term for term in problem.objective.terms if unknown in term.learned)
+        count = len(cast(MKLNorm, term.atom).kernels)
+        return {"kind": unknown.kind, "axis": "task similarities", "shape": [count]}
     return {"kind": unknown.kind, "axis": unknown.axis, "shape": list(unknown.shape)}
 
 
@@ -143,7 +147,7 @@ def describe_learned(problem: Problem, solution: Solution) -> dict[str, dict]:
     """Every learned matrix: spectrum, bounds that were hit, strongest correlations, and, up to a side of 200, itself."""
     ranges = ranges_of(c for c in problem.constraints if isinstance(c, RangeConstraint))
     return {
-        unknown.name: describe_unknown(unknown)
+        unknown.name: describe_unknown(problem, unknown)
         | _spectrum(matrix, ranges.get(unknown, unknown.unconstrained))
         | {"strongest": strongest_correlations(matrix, SETTINGS.named_pairs)}
         | _arrays(matrix)
@@ -291,7 +295,8 @@ def _by_name(file: ProblemFile, tasks: Tasks, solution: Solution, rows: list[dic
             continue
         guess = np.full(tasks.n_tasks, np.nan)
         if tasks.in_memory:
-            guess = constant_score(by, file.tasks_train, tasks, sign_tasks(solution.loss, tasks.n_tasks))
+            found = guessed_score(by, file.tasks_train, tasks, sign_tasks(solution.loss, tasks.n_tasks))
+            guess = guess if found.by_task is None else found.by_task
         if score.by_task is not None:
             for row, own, beside in zip(rows, score.by_task, guess, strict=True):
                 row["metrics"][name] = {"score": float(own), "guess": float(beside)}
@@ -354,19 +359,9 @@ def _guess(tasks: Tasks, train: Tasks, classes: np.ndarray) -> np.ndarray:
 # What a run learned of the similarities between tasks: the weight of each, and how alike the tasks are in the end.
 
 
-def describe_theta(problem: Problem, unknown) -> dict:
-    """Return what a model says of kernel weights that it learns: how many there are."""
-    atoms = [term.atom for term in problem.objective.terms if unknown in term.learned]
-    return {
-        "kind": unknown.kind,
-        "axis": "task similarities",
-        "shape": [len(cast(MKLNorm, atoms[0]).kernels)],
-    }
-
-
 def describe_similarities(problem: Problem, solution: Solution) -> list[dict]:
     """Every `mkl_norm`: its weights by name, the bound that they are in, the samples that count, and the tasks most alike."""
-    found = []
+    found, samples = [], sum(loss.tasks.n_samples for loss in problem.form().losses)
     for term in structure_terms(problem.form()):
         name = term.names[0]
         weights = None if name is None else solution.learned.get(name)
@@ -384,28 +379,20 @@ def describe_similarities(problem: Problem, solution: Solution) -> list[dict]:
                 "radius": None if ball is None else ball.radius,
                 "names": list(weights.names),
                 "weights": weights.values,
-                "zeros": int(np.sum(_is_zero(weights.values))),
-                "support": _support(problem, weights),
-                "tasks": [_alike(weights, view) for view in _views(weights)],
+                "zeros": int(
+                    np.sum(weights.values <= TREE.zero_weight_share * weights.values.max(initial=0.0))
+                ),
+                # samples with a multiplier that is not zero, where the solver has multipliers
+                "support": None
+                if weights.support is None
+                else {"count": weights.support, "samples": samples},
+                # "" alone where all similarities are about all features
+                "tasks": [
+                    _alike(weights, view) for view in dict.fromkeys(filter(None, weights.views)) or [""]
+                ],
             }
         )
     return found
-
-
-def _is_zero(values: np.ndarray) -> np.ndarray:
-    return values <= TREE.zero_weight_share * values.max(initial=0.0)
-
-
-def _support(problem: Problem, weights: LearnedWeights) -> dict | None:
-    """Return how many samples have a multiplier that is not zero, where the solver has multipliers."""
-    if weights.support is None:
-        return None
-    return {"count": weights.support, "samples": sum(loss.tasks.n_samples for loss in problem.form().losses)}
-
-
-def _views(weights: LearnedWeights) -> list[str]:
-    """ "" alone where all similarities are about all features."""
-    return list(dict.fromkeys(filter(None, weights.views))) or [""]
 
 
 def _alike(weights: LearnedWeights, view: str) -> dict:

@@ -131,7 +131,7 @@ def _score(value: float, accuracy: bool) -> str:
 # --------------------------------------------------------------------------------------------------------------
 # The report of a run for a terminal or a text file: one section after another, made with rich.
 
-#: Records of a solution beside its weights (`mtldsl.cli.record.LEARNED_RECORDS`), in the order in which a report shows it.
+#: Records of a solution beside its weights, in the order in which a report shows them.
 LEARNED_SECTIONS: dict[str, Callable[[Any], RenderableType]] = {
     "calibration": calibration,
     "learned": learned_matrices,
@@ -145,18 +145,18 @@ def run_report(record: dict) -> Group:
     parts = [heading(record), _model(record), _data(record), scores(record["scores"])]
     if record.get("validation"):
         parts.append(validation(record["validation"]))
-    parts.append(_solver(record))
+    solution = record["solution"]
+    others = f"mtldsl explain {record['file']} tells of the other solvers"
+    parts.append(section("Solver", pairs([(solution["solver"], solution["reason"])]), notes=[others]))
     if record["rows"]:
         parts.append(rows_elsewhere(record["rows"]))
     parts.append(_certificate(record))
-    if record["solution"]["starts"]:
-        parts.append(several_starts(record["solution"]["starts"]))
+    if solution["starts"]:
+        parts.append(several_starts(solution["starts"]))
     if record["cross_check"] is not None:
         parts.append(_cross_check(record["cross_check"]))
     parts.append(_weights(record))
-    parts += [
-        show(record["solution"][name]) for name, show in LEARNED_SECTIONS.items() if record["solution"][name]
-    ]
+    parts += [show(solution[name]) for name, show in LEARNED_SECTIONS.items() if solution[name]]
     return Group(*parts, verdict(record))
 
 
@@ -244,8 +244,10 @@ def _data(record: dict) -> Group:
     train, test = record["data"]["train"], record["data"]["held_out"]
     kind = ("sparse " if train["sparse"] else "") + f"{train['inputs']} inputs"
     scaled = ", standardized" if train["standardized"] else ""
+    names = record["data"]["task_names"]
+    names = ", ".join(names if len(names) <= 4 else [*names[:2], "...", names[-1]])
     rows = [
-        ("tasks", f"{train['tasks']:,}: {_some(record['data']['task_names'])}"),
+        ("tasks", f"{train['tasks']:,}: {names}"),
         ("features", f"{train['features']:,}, {kind}{scaled}"),
     ]
     held_out = f"held out: {_rows(test)}" if test else "none held out"
@@ -259,19 +261,9 @@ def _data(record: dict) -> Group:
     return section("Data", pairs(rows))
 
 
-def _some(names: list[str]) -> str:
-    return ", ".join(names) if len(names) <= 4 else f"{names[0]}, {names[1]}, ..., {names[-1]}"
-
-
 def _rows(data: dict) -> str:
     least, most = data["rows_per_task"]
     return f"{least:,}" if least == most else f"{least:,} to {most:,}"
-
-
-def _solver(record: dict) -> Group:
-    """The solver that ran; of the others `explain` tells."""
-    used = pairs([(record["solution"]["solver"], record["solution"]["reason"])])
-    return section("Solver", used, notes=[f"mtldsl explain {record['file']} tells of the other solvers"])
 
 
 def _certificate(record: dict) -> Group:

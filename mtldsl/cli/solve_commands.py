@@ -43,7 +43,6 @@ def _explain(options) -> int:
 
     with load(options) as file:
         record = describe_file(file) | describe_explanation(file.problem)
-    options.quiet = False
     show(options, record, explain_report)
     return OK if record["chosen"] is not None else FAILED
 
@@ -125,13 +124,13 @@ def _solve(options) -> int:
                 )  # fmt: skip
         ran = run_file(file, is_told(options))
         ran.record["waited"] = perf_counter() - began
-        from mtldsl.cli.run_report import run_report
+        from mtldsl.cli.run_report import run_report, verdict
 
         try:
             with interrupts.handle_signals():  # what was computed is not lost to a signal that comes now
                 write(outputs, ran)
         finally:  # what was solved is seen, even where the disk has become full meanwhile
-            show(options, ran.record, run_report)
+            show(options, ran.record, run_report, verdict)
     return ran.code
 
 
@@ -146,9 +145,9 @@ def _check(options) -> int:
     with load_with_options(options) as file:
         file.check = file.check or {}
         ran = run_file(file, is_told(options))
-    from mtldsl.cli.run_report import check_report
+    from mtldsl.cli.run_report import check_report, verdict
 
-    show(options, ran.record, check_report)
+    show(options, ran.record, check_report, verdict)
     return ran.code
 
 

@@ -204,7 +204,8 @@ def markdown() -> str:
     ]
     for solver in dict.fromkeys(cell.solver for cell in unproven):
         on = [cell for cell in unproven if cell.solver == solver]
-        ways_of = Counter(f"`{_typed(cell.options)}`" if cell.options else "as it is" for cell in on)
+        typed = [", ".join(f"{name}={value!r}" for name, value in cell.options.items()) for cell in on]
+        ways_of = Counter(f"`{way}`" if way else "as it is" for way in typed)
         far = f"{max(abs(cell.difference) for cell in on):.0e}"
         lines.append(f"- `{solver}`: {', '.join(f'{way} ({n})' for way, n in ways_of.items())}; {far}")
     return "\n".join(lines) + "\n"
@@ -222,10 +223,6 @@ def _cells_of(names: Sequence[str]) -> list[list[str]]:
             parts.append([])
         parts[-1].append(name)
     return parts
-
-
-def _typed(options: dict) -> str:
-    return ", ".join(f"{name}={value!r}" for name, value in options.items())
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from mtldsl.display.sections import GOOD, WRONG, Panel, Table
+from mtldsl.display.sections import GOOD, WRONG, Panel, Table, aligned_lines
 
 # --------------------------------------------------------------------------------------------------------------
 # The base of what notebooks show.
@@ -31,10 +31,17 @@ class Comparison(Displayable):
     """Base of what a cross-check found: a table under `head`, and the verdict in sentences."""
 
     head: ClassVar[tuple[str, ...]]
+    #: what the two agree on where they do, beside the scope
+    agreed_on: ClassVar[str] = ""
     model: str
+    scope: str
 
     @property
     def disagreements(self) -> list[str]:
+        raise NotImplementedError
+
+    @property
+    def notes(self) -> list[str]:
         raise NotImplementedError
 
     @property
@@ -47,15 +54,14 @@ class Comparison(Displayable):
 
     def verdict(self) -> list[str]:
         """Sentences: agreement and its scope, then every disagreement and note."""
-        raise NotImplementedError
+        found = f"agree{self.agreed_on}" if self.agrees else "DISAGREE"
+        first = f"The two {found} ({self.scope})."
+        return [first, *(f"- {text}" for text in (*self.disagreements, *self.notes))]
 
     def __str__(self) -> str:
         table = [self.head, *self.rows()]
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        lines = [
-            "  ".join(cell.ljust(n) for cell, n in zip(row, widths, strict=True)).rstrip() for row in table
-        ]
-        lines.insert(1, "  ".join("-" * n for n in widths))
+        rule = ["-" * max(map(len, column)) for column in zip(*table, strict=True)]
+        lines = aligned_lines([table[0], rule, *table[1:]])
         return "\n".join([self.model, "", *lines, "", *self.verdict()])
 
     def __repr__(self) -> str:

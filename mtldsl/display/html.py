@@ -15,39 +15,6 @@ from typing import Any, NamedTuple
 from mtldsl.display.math import mathml, words_mathml
 from mtldsl.display.sections import NEUTRAL, Formula, Panel, Table, visible
 
-#: Colours follow the page that a panel stands on: text and lines are shades of what is there.
-STYLE = """
-.mtldsl-panel{font:14px/1.45 system-ui,sans-serif;max-width:60rem;border:1px solid rgba(128,128,128,.35);border-radius:8px;padding:.7rem .9rem;margin:.3rem 0}
-.mtldsl-panel .title{font-weight:600;margin-right:.6rem}
-.mtldsl-panel .verdict{display:inline-block;border-radius:4px;padding:.05rem .5rem;margin-right:.6rem;color:#fff;background:#57606a;font-weight:600}
-.mtldsl-panel .verdict.good{background:#1a7f37}
-.mtldsl-panel .verdict.wrong{background:#b42318}
-.mtldsl-panel .scroll{overflow-x:auto;margin:.5rem 0}
-.mtldsl-panel .hint{display:none;font-size:12px;margin:.5rem 0 -.3rem;opacity:.85}
-@media screen{.mtldsl-panel .hint.widest{display:block}}
-@media screen and (max-width:62rem){.mtldsl-panel .hint.wide{display:block}}
-@media screen and (max-width:34rem){.mtldsl-panel .hint{display:block}}
-@media screen and (max-width:48rem){.mtldsl-panel td.long,.mtldsl-panel .facts td{overflow-wrap:anywhere}.mtldsl-panel td:not(.number){min-width:9rem}.mtldsl-panel td:first-child{min-width:6.5rem}.mtldsl-panel .formula tr,.mtldsl-panel .formula th,.mtldsl-panel .formula td{display:block}.mtldsl-panel .formula td{padding-left:1rem}}
-@media print{.mtldsl-panel td:first-child{min-width:5.5em}.mtldsl-panel td.long:first-child,.mtldsl-panel .facts td:first-child{overflow-wrap:anywhere}.mtldsl-panel .scroll{overflow:visible}.mtldsl-panel table{font-size:8.5pt}.mtldsl-panel .number{white-space:normal}.mtldsl-panel .verdict,.mtldsl-panel .verdict.good,.mtldsl-panel .verdict.wrong{background:none;color:inherit;border:1px solid}}
-.mtldsl-panel table{border-collapse:collapse;margin:0;font-size:13px;background:none;color:inherit}
-.mtldsl-panel caption{text-align:left;font-weight:600;padding:.2rem 0}
-.mtldsl-panel th,.mtldsl-panel td{text-align:left;vertical-align:top;padding:.15rem .8rem .15rem 0;border:0;border-bottom:1px solid rgba(128,128,128,.22);background:none;color:inherit;white-space:normal}
-@media (max-width:34rem){.mtldsl-panel th,.mtldsl-panel td{padding-right:.45rem}}
-.mtldsl-panel thead th{font-weight:600;border-bottom:1px solid rgba(128,128,128,.6)}
-.mtldsl-panel th,.mtldsl-panel td{overflow-wrap:break-word}
-.mtldsl-panel tbody th{font-weight:400}
-.mtldsl-panel .number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
-.mtldsl-panel .facts th{opacity:.8;white-space:nowrap}
-.mtldsl-panel .formula th{font-weight:400;opacity:.8;white-space:nowrap}
-.mtldsl-panel .formula th,.mtldsl-panel .formula td{border:0;vertical-align:middle}
-.mtldsl-panel math{font-size:1.1em}
-.mtldsl-panel p{margin:.35rem 0}
-.mtldsl-panel pre{overflow-x:auto;margin:.35rem 0;font-size:13px;background:none;color:inherit}
-.mtldsl-panel details{margin:.35rem 0}
-.mtldsl-panel summary{cursor:pointer}
-.mtldsl-panel details>.mtldsl-panel{border:0;padding:.2rem 0 0 .8rem}
-"""
-
 
 def escape(text: str) -> str:
     """Text inside a tag, its control characters spelled out."""
@@ -75,7 +42,7 @@ SETTINGS = HtmlSettings()
 
 def html_of(panel: Panel) -> str:
     """The panel with its style."""
-    return f"<style>{STYLE}</style>{inside(panel)}"
+    return f"<style>{_style()}</style>{inside(panel)}"
 
 
 def inside(panel: Panel, heading: bool = True) -> str:
@@ -106,9 +73,13 @@ def _table(table: Table) -> str:
     """Columns of numbers are aligned to the right; words are broken in columns of long ones alone."""
     columns = list(zip(*table.rows, strict=True)) or [()] * len(table.head)
     numbers = [all(_NUMBER.fullmatch(cell) for cell in column) and any(column) for column in columns]
+    long = [
+        any(len(word) > SETTINGS.whole_characters for cell in column for word in cell.split())
+        for column in columns
+    ]
     kinds = [
-        ' class="number"' if number else ' class="long"' if _has_long_words(column) else ""
-        for number, column in zip(numbers, columns, strict=True)
+        ' class="number"' if number else ' class="long"' if breaks else ""
+        for number, breaks in zip(numbers, long, strict=True)
     ]
     head = "".join(
         f'<th scope="col"{kind}>{escape(name)}</th>' for name, kind in zip(table.head, kinds, strict=True)
@@ -122,10 +93,6 @@ def _table(table: Table) -> str:
     caption = f"<caption>{escape(table.caption)}</caption>" if table.caption else ""
     hint = _hint(table, columns, numbers)
     return hint + _scrolled(f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>")
-
-
-def _has_long_words(column) -> bool:
-    return any(len(word) > SETTINGS.whole_characters for cell in column for word in cell.split())
 
 
 def _hint(table: Table, columns, numbers: Sequence[bool]) -> str:
@@ -220,7 +187,8 @@ class Page:
 
 def html_page(page: Page) -> str:
     """The page as HTML, with style, pictures and formulas inside."""
-    return _template().render(page=page, style=STYLE, panel=_panel, breakable=_breakable)
+    found = template("page.html.jinja")
+    return found.render(page=page, style=_style(), panel=_panel, breakable=_breakable)
 
 
 def figure(draw, alt: str, caption: str = "") -> Figure:
@@ -253,21 +221,22 @@ def _breakable(title: str):
     return Markup(re.sub("(?<=[a-z])(?=[A-Z])", "<wbr>", escaped(visible(title))))
 
 
-def _visible(value):
-    """Text with its control characters spelled out; HTML as it is."""
-    return visible(value, kept="\n") if type(value) is str else value
+def _style() -> str:
+    return template("panel.css.jinja").render()
 
 
 @cache
-def _template():
+def template(name: str) -> Any:
+    """A jinja template that stands beside this file; what it is given is escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
         loader=PackageLoader("mtldsl", "display"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_visible,
+        # text with its control characters spelled out; HTML as it is
+        finalize=lambda value: visible(value, kept="\n") if type(value) is str else value,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("page.html.jinja")
+    return environment.get_template(name)

@@ -64,6 +64,16 @@ class Panel:
     folded: Sequence[Panel] = ()
 
 
+def aligned_lines(table: Sequence[Sequence[str]]) -> list[str]:
+    """A line a row, the columns aligned.
+
+    >>> aligned_lines([("a", "value"), ("long", "1")])
+    ['a     value', 'long  1']
+    """
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
+
+
 def some_rows(rows: Sequence[Sequence[str]], of: str) -> tuple[list[Sequence[str]], list[str]]:
     """(the first rows, a note on those that are left out).
 
@@ -90,7 +100,8 @@ def visible(text: str, kept: str = "") -> str:
     """
     if text.isprintable():
         return text
-    return "".join(_spelled(c) if _is_hidden(c) and c not in kept else c for c in text)
+    # what is not printable Python's repr spells out
+    return "".join(repr(c)[1:-1] if _is_hidden(c) and c not in kept else c for c in text)
 
 
 def visible_in_json(text: str) -> str:
@@ -118,10 +129,6 @@ def visible_record(value: Any) -> Any:
 def _is_hidden(c: str) -> bool:
     # control and formatting characters, halves of surrogate pairs, separators of lines, and what no letter is known for; spaces stay
     return not c.isprintable() and c not in _JOINERS and unicodedata.category(c) != "Zs"
-
-
-def _spelled(c: str) -> str:
-    return repr(c)[1:-1]  # never printable, so Python spells it out
 
 
 def _units(c: str) -> str:

@@ -14,7 +14,6 @@ from mtldsl.atoms.metrics.contingency import FScore
 from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.data.derived import label_table
 from mtldsl.data.labels import listed_tasks
-from mtldsl.data.schema import Schema
 from mtldsl.distributed.distributed_folds import FoldAssignment, LabelFacts, deal_folds, make_side
 from mtldsl.distributed.partitions import ByTask, TaskSum, cut_by_task
 from mtldsl.errors import DataError, ModelError
@@ -27,7 +26,7 @@ from mtldsl.solution.predictors import (
 )
 from mtldsl.solution.score import Score, mean_score, require_rows, score_of
 from mtldsl.solution.solution import Solution
-from mtldsl.solution.task_predictors import loss_of, probabilities
+from mtldsl.solution.task_predictors import FittedColumns, loss_of, probabilities
 from mtldsl.solution.thresholds import best_threshold
 from mtldsl.utils.validation import as_whole, quoted
 
@@ -80,22 +79,6 @@ def asked_of(fitted: FittedSolution, tasks: Any, needs: str, learned=None, const
     centre = np.column_stack([facts.total / facts.counts, facts.weighted_total / facts.weights])
     fixed = np.full(m, np.nan) if constant is None else constant
     return ScoringRequest(needs, W, b, cuts, fitted.loss, centre, fixed)
-
-
-@dataclass(frozen=True, eq=False)
-class _FittedColumns:
-    """Some tasks of a solution, as predictions need them: nothing that is as long as the data it was learned on."""
-
-    coef: np.ndarray
-    intercept: np.ndarray | None
-    thresholds: np.ndarray | None
-    loss: dict
-    schema: Schema
-
-    @classmethod
-    def of(cls, fitted: FittedSolution, columns: Any = slice(None)) -> _FittedColumns:
-        b, cuts = (None if one is None else one[columns] for one in (fitted.intercept, fitted.thresholds))
-        return cls(fitted.coef[:, columns], b, cuts, fitted.loss, fitted.schema)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -411,7 +394,7 @@ class DistributedFold:
         learned, constant = self.learned[there], self.constant[there]
         columns = np.flatnonzero(np.isin(np.flatnonzero(self.learned), there))
         found = score_elsewhere(
-            cast(Any, _FittedColumns.of(solution, columns)),
+            cast(Any, FittedColumns.of(solution, columns)),
             test,
             measure,
             typed,
@@ -497,7 +480,7 @@ def _lazily(fitted: FittedSolution, method: str, X: Any) -> Any:
         )  # fmt: skip
     if method == "predict_proba":
         probabilities(fitted.loss, np.zeros(1))  # before any input is looked at
-    known = _FittedColumns.of(fitted)
+    known = FittedColumns.of(fitted)
     m = fitted.coef.shape[1]
     if hasattr(X, "columns"):
         _answer(known, method, X._meta)  # names and number of the columns
@@ -516,7 +499,7 @@ def _lazily(fitted: FittedSolution, method: str, X: Any) -> Any:
     return da.concatenate(parts, allow_unknown_chunksizes=True)
 
 
-def _answer(known: _FittedColumns, method: str, X) -> np.ndarray:
+def _answer(known: FittedColumns, method: str, X) -> np.ndarray:
     """(rows, m) of one part."""
     if not len(X):
         known.schema.columns(X)

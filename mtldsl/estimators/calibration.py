@@ -113,19 +113,14 @@ def _scored(plain, X, signs, weights, rows, train, test, pairwise: bool) -> np.n
             signs[train],
             None if weights is None else weights[train],
         )
-    return _scores_of(plain, _part(X, rows[test], rows[train], pairwise))
+    z = np.array(plain._task_scores(_part(X, rows[test], rows[train], pairwise)))
+    z[:, plain.one_class_] = np.nan  # tasks that had one class
+    return z
 
 
 def _part(X, rows, columns, pairwise: bool):
     """Rows of X; of a Gram matrix those columns too."""
     return X[np.ix_(rows, columns)] if pairwise else _safe_indexing(X, rows)
-
-
-def _scores_of(fitted, X) -> np.ndarray:
-    """(n, m), with NaN for tasks that had one class."""
-    z = np.array(fitted._task_scores(X))
-    z[:, fitted.one_class_] = np.nan
-    return z
 
 
 def thresholds(held: HeldOutRows, metric: Metric, factors=None) -> np.ndarray:

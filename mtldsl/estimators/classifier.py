@@ -266,12 +266,8 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
 
     def _constant(self, signs, labels: ClassTargets) -> np.ndarray:
         """(m,) -1 or +1 for tasks that have that class alone, NaN for those without a label, else 0."""
-        total = np.ones(len(signs)) @ signs  # exactly, and faster than the sums of numpy over rows this short
-        if not np.isnan(total).any():
-            sides = np.where(np.abs(total) == len(signs), np.sign(total), 0.0)
-        else:  # some labels are missing
-            positive, negative = (signs > 0).any(axis=0), (signs < 0).any(axis=0)
-            sides = np.where(positive | negative, positive * 1.0 - negative, np.nan)
+        positive, negative = (signs > 0).any(axis=0), (signs < 0).any(axis=0)
+        sides = np.where(positive | negative, positive * 1.0 - negative, np.nan)
         if np.isnan(sides).all():
             raise DataError("no task has a label of weight above zero", argument="y")
         if labels.kind == "binary" and len(labels.classes) == 1:

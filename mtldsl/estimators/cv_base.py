@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -118,7 +117,7 @@ def of_fold(estimator, name, values, scoring, X, y, sample_weight, others, train
     found, by_task = FoldScores(), isinstance(scoring, PerTaskScorer)
     points: Iterable
     if problem.is_convex and (scoring is None or by_task):  # weights are all that these scores ask for
-        points = chain.from_iterable(certified_points(problem, parameter, values, solve_options))
+        points = certified_points(problem, parameter, values, solve_options)
     else:
         points = problem.path(parameter, values, **solve_options)
     for point in points:
@@ -415,7 +414,8 @@ class CrossValidated(MultiTaskEstimator):
         try:
             most, eps = float(problem.lambda_max(parameter)), self.eps
         except ModelError:  # no value makes the weights zero, as beside a penalty that is flat at zero
-            most, eps = _strongest(tasks), self.eps**2
+            # max_i ||X_i||_F^2, which no eigenvalue of X_i^T X_i exceeds: so strong a quadratic penalty shrinks all directions
+            most, eps = float(np.square(tasks.column_lengths).sum(axis=0).max()), self.eps**2
         if not 0 < most < np.inf:
             raise DataError(
                 "the weights are zero whatever the parameter: the labels do not depend on X",
@@ -534,11 +534,6 @@ def _positions(rows, n: int) -> np.ndarray:
     if not (given.min() >= -n and given.max() < n):
         raise ValueError(f"the row {given.max() if given.max() >= n else given.min()} is not one of {n:,}")
     return given % n
-
-
-def _strongest(tasks: Tasks) -> float:
-    """Return max_i ||X_i||_F^2, which no eigenvalue of X_i^T X_i exceeds: a quadratic penalty of that strength shrinks all directions."""
-    return float(np.square(tasks.column_lengths).sum(axis=0).max())
 
 
 def _is_loud(verbose, typed: str) -> bool:

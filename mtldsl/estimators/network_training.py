@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from itertools import pairwise
 from time import perf_counter
@@ -331,18 +330,6 @@ def import_torch(typed: str):
     return torch
 
 
-@contextmanager
-def torch_threads(torch, threads: int | None):
-    """Use so many threads within, and as many as before afterwards. None changes nothing."""
-    before = torch.get_num_threads()
-    try:
-        if threads is not None:
-            torch.set_num_threads(threads)
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The training loop: steps on batches with the matrices kept, then the matrices in closed form, epoch by epoch.
 
@@ -365,8 +352,13 @@ def train(start: Layers, samples, validation, structure, options: NetworkOptions
     """
     typed = f"{type(options).__name__}.fit"
     torch = import_torch(typed)
-    with torch_threads(torch, options.threads):
+    threads = torch.get_num_threads()
+    try:
+        if options.threads is not None:
+            torch.set_num_threads(options.threads)
         return _TrainingRun(torch, start, samples, validation, structure, options, rng, typed).run()
+    finally:
+        torch.set_num_threads(threads)
 
 
 class _TrainingRun:

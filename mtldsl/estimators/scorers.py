@@ -175,10 +175,13 @@ class TheirScorer:
     typed: str
 
     def __call__(self, estimator, X, y, **beside) -> float:
+        values = np.asarray(y)
+        # an array of objects has no classes for these scorers: what stands in it has
+        y = np.array(values.tolist()) if values.dtype.kind == "O" else values
         try:
             with warnings.catch_warnings():  # of columns of labels, which are not classes of one label
                 warnings.filterwarnings("error", r"The y_\w+ values do not sum to one", UserWarning)
-                return get_scorer(self.name)(estimator, X, _plain(y), **beside)
+                return get_scorer(self.name)(estimator, X, y, **beside)
         except MTLError:
             raise
         except (TypeError, ValueError, UserWarning) as error:
@@ -225,12 +228,6 @@ def _is_ours(y, scoring: str) -> bool:
     if scoring == "neg_brier_score":
         return renamed and not several
     return scoring in _OF_TWO_CLASSES and (renamed or type_of_target(column) == "multiclass")
-
-
-def _plain(y):
-    """y with the type of what stands in it: scikit-learn's scorers know no classes in an array of objects."""
-    values = np.asarray(y)
-    return np.array(values.tolist()) if values.dtype.kind == "O" else y
 
 
 def classes_of(estimator):

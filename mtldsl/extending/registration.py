@@ -29,24 +29,10 @@ from mtldsl.solvers.solver import Solver
 
 _OWN_SOLVERS: set[str] = set()
 
-_MEMBERS = [
-    "name",
-    "summary",
-    "options",
-    "choices",
-    "writes",
-    "max_iter",
-    "takes_nonconvex",
-    "needs_rows",
-    "takes_spans",
-    "below_guesses",
-    "refuses",
-    "solves_only",
-    "flops",
-    "expected_flops",
-    "work",
-    "solve",
-]
+#: what a solver must have: attributes, then methods
+_MEMBERS = dict.fromkeys(
+    name for name in (*Solver.__annotations__, *vars(Solver)) if not name.startswith("_")
+)
 
 
 def register_solver(solver: Solver, before: str | None = None) -> Solver:
@@ -64,7 +50,7 @@ def register_solver(solver: Solver, before: str | None = None) -> Solver:
     ...     name = "nothing"
     >>> register_solver(Nothing())
     Traceback (most recent call last):
-    mtldsl.errors.SolverError: register_solver(Nothing()): it lacks summary, options, choices, writes, max_iter, takes_nonconvex, needs_rows, takes_spans, below_guesses, refuses, solves_only, flops, expected_flops, work, solve; a subclass of mtldsl.extending.Solver has all but name, summary, refuses and solve
+    mtldsl.errors.SolverError: register_solver(Nothing()): it lacks summary, options, choices, writes, max_iter, takes_nonconvex, needs_rows, takes_spans, below_guesses, refuses, solves_only, is_nearest, flops, expected_flops, work, solve; a subclass of mtldsl.extending.Solver has all but name, summary, refuses and solve
     """
     shown = f"{type(solver).__name__}()"
     if isinstance(solver, type):
@@ -82,7 +68,7 @@ def register_solver(solver: Solver, before: str | None = None) -> Solver:
     missing += [
         name
         for name in ("refuses", "solve")
-        if name not in missing and _is_bare(getattr(type(solver), name, None))
+        if name not in missing and getattr(getattr(type(solver), name, None), "__isabstractmethod__", False)
     ]
     if missing:
         raise SolverError(
@@ -124,10 +110,6 @@ def unregister_solver(name: str) -> None:
         raise SolverError(f"unregister_solver({name!r}): no solver of this name was registered")
     _OWN_SOLVERS.remove(name)
     del SOLVERS[name]
-
-
-def _is_bare(method) -> bool:
-    return inspect.isfunction(method) and getattr(method, "__isabstractmethod__", False)
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from mtldsl.problems.cross_check_blocks import (
     check_blocks,
     convex_restriction,
     learned_excess,
+    require_unknowns,
     solved_by_reference,
     some_tasks,
 )
@@ -208,6 +209,8 @@ def compare_sides(
 
 
 def _checked(problem, solution, tol, solver, max_size, random_state) -> CrossCheck | BlockCheck:
+    from mtldsl.reference.label_graph import refuse
+
     form = problem.form()
     if solution is not None:
         _check_belongs(problem, form, solution)
@@ -221,7 +224,8 @@ def _checked(problem, solution, tol, solver, max_size, random_state) -> CrossChe
     smaller, scope, which = _within_reach(problem, form, solution, max_size, random_state)
     if smaller is not None:
         problem, form = smaller, smaller.form()
-    _require_few_labellings(form)
+    for loss in form.losses:
+        refuse(loss)  # too many labellings, before anything is solved
     if solution is None:
         solution = _solved(problem)
     elif smaller is not None:  # the check is of the solver that made the solution
@@ -266,23 +270,9 @@ def _check_belongs(problem: Any, form: NormalForm, solution: Solution) -> None:
             f"problem now stands at {now}; solve again, or set the parameters back",
             term="cross_check(solution=...)",
         )
-    shapes = {name: block.shape for name, block in solution.blocks.items()}
-    if shapes != form.shapes:
-        raise ModelError(
-            f"the solution has the unknowns {shapes}, but the problem has {form.shapes}",
-            term="cross_check(solution=...)",
-            write_instead="give a solution of this problem",
-        )
+    require_unknowns(form, solution, "cross_check(solution=...)")
     if not solution.verified:
         require_own_weights(problem, form, solution)
-
-
-def _require_few_labellings(form: NormalForm) -> None:
-    """ModelError before anything is solved."""
-    from mtldsl.reference.label_graph import refuse
-
-    for loss in form.losses:
-        refuse(loss)
 
 
 def _within_reach(

@@ -75,13 +75,19 @@ def matrices_of_solution(form: NormalForm, solution: Solution) -> Structures:
                     f"learned matrices are: {held}",
                     write_instead="give a solution of this problem",
                 )
+    require_unknowns(form, solution, "the solution is not one of this problem")
+    return {**structures}
+
+
+def require_unknowns(form: NormalForm, solution: Solution, term: str) -> None:
+    """ModelError where a solution has other unknowns, or unknowns of other shapes."""
     shapes = {name: block.shape for name, block in solution.blocks.items()}
     if shapes != form.shapes:
         raise ModelError(
-            f"the solution is not one of this problem: it has the unknowns {shapes}, but the problem has {form.shapes}",
+            f"the solution has the unknowns {shapes}, but the problem has {form.shapes}",
+            term=term,
             write_instead="give a solution of this problem",
         )
-    return {**structures}
 
 
 def learning_terms(form: NormalForm) -> list[StructureTerm]:
@@ -142,11 +148,6 @@ def solved_by_reference(form: NormalForm, backend: str | None) -> tuple[CvxpyMod
             term=form.typed,
         )
     return model, solve_reference(form, backend, model=model)
-
-
-def tolerance(backend: str, tol: float | None) -> float:
-    """The relative difference that counts as agreement with this backend of cvxpy."""
-    return TOLERANCE[backend] if tol is None else tol
 
 
 def size_of(form: NormalForm, blocks: Blocks, objective: float) -> float:
@@ -258,13 +259,16 @@ class _ComparedPoint:
     tol: float | None
     which: np.ndarray | None  # tasks whose weights the reference may choose; None: all
 
+    def _tolerance(self, backend: str) -> float:
+        return TOLERANCE[backend] if self.tol is None else self.tol
+
     def weights_row(self, name: str, touching: NormalForm) -> list[BlockRow]:
         """`touching` is convex but for matrices that are kept. No row where some tasks alone are compared, and they cannot be told apart."""
         started = time.perf_counter()
         found = self._least(touching, self.blocks, self.structures, self.size)
         if found is None:
             return []
-        allowed = tolerance(found.backend, self.tol) + self.solution_tol
+        allowed = self._tolerance(found.backend) + self.solution_tol
         least, method = self.objective - found.gain, f"cvxpy, {found.backend}"
         seconds = time.perf_counter() - started
         return [BlockRow(name, self.objective, least, method, found.size, seconds, allowed)]
@@ -296,7 +300,7 @@ class _ComparedPoint:
                     f"cvxpy, {found.backend}",
                     found.size,
                     time.perf_counter() - started,
-                    tolerance(found.backend, self.tol) + step.accuracy,
+                    self._tolerance(found.backend) + step.accuracy,
                     touching=(at_before - before) / size_of(form, step.before, before),
                     margin=(at_after - after) / size,
                 )

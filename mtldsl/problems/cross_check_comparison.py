@@ -200,11 +200,6 @@ class CrossCheck(Comparison):
             ("weights, ||fast - reference||", weights[0], weights[1]),
         ]
 
-    def verdict(self) -> list[str]:
-        """Sentences: agreement and its scope, then every disagreement and note."""
-        first = f"The two {'agree' if self.agrees else 'DISAGREE'} ({self.scope})."
-        return [first, *(f"- {text}" for text in (*self.disagreements, *self.notes))]
-
 
 def _format_pair(values: tuple[float, float], how: str) -> tuple[str, str]:
     """Two numbers as text, each in this format."""
@@ -290,6 +285,7 @@ class BlockCheck(Comparison):
 
     kind: ClassVar[str] = "blocks"
     head: ClassVar[tuple[str, ...]] = ("block", "fast", "reference, over this block alone", "relative")
+    agreed_on: ClassVar[str] = " on every block"
 
     model: str
     scope: str
@@ -358,9 +354,3 @@ class BlockCheck(Comparison):
         ]
         objectives = f"{self.objective:.12g}", f"{self.objective_by_reference:.12g}"
         return [("objective, both formulas", *objectives, f"{self.formula_difference:.1e}"), *rows]
-
-    def verdict(self) -> list[str]:
-        first = f"The two {'agree' if self.agrees else 'DISAGREE'} on every block ({self.scope})."
-        if not self.agrees:
-            first = f"The two DISAGREE ({self.scope})."
-        return [first, *(f"- {text}" for text in (*self.disagreements, *self.notes))]

@@ -160,12 +160,58 @@ class CrossValidation(Displayable):
         return plot_cross_validation(self, ax=ax)
 
     def __repr__(self) -> str:
-
-        return text(self)
+        """A line for every value, with what is best marked, and what was left out below."""
+        lines = [self._measured]
+        width = max(10, *(len(name) + 2 for name in self.names))
+        lines.append("".join(f"{name:>{width}}" for name in self.names) + f"{'mean':>11}{'se':>10}")
+        for point, mean, se, marks in self._rows():
+            values = "".join(f"{value:>{width}.4g}" for value in point)
+            lines.append(f"{values}{mean:>11.4f}{se:>10.4f}  {marks}".rstrip())
+        return "\n".join([*lines, *self._notes()])
 
     def _panel(self) -> Panel:
+        """The same as a table; the verdict is the value that is best."""
+        rows = [
+            (*(f"{value:.4g}" for value in point), f"{mean:.4f}", f"{se:.4f}", marks)
+            for point, mean, se, marks in self._rows()
+        ]
+        best = () if self._best is None else self.points[self._best]
+        verdict = ", ".join(f"{name} = {value:.4g}" for name, value in zip(self.names, best, strict=False))
+        return Panel(
+            "Cross-validation", verdict, GOOD if best else NEUTRAL, self._measured,
+            tables=[Table((*self.names, "mean", "standard error", ""), rows)], notes=self._notes(),
+        )  # fmt: skip
 
-        return panel_of(self)
+    @property
+    def _measured(self) -> str:
+        better = "higher" if self.higher_is_better else "lower"
+        return f"{self.metric} ({better} is better), mean of {self.n_folds} folds and its standard error, {self.n_tasks} tasks"
+
+    def _rows(self):
+        """(point, mean, standard error, what is said of it) of every point."""
+        for k, (point, mean, se) in enumerate(zip(self.points, self.mean, self.se, strict=True)):
+            is_near = self._best is not None and point == self.one_se
+            yield point, mean, se, ", ".join(["best"] * (k == self._best) + ["one standard error"] * is_near)
+
+    def _notes(self) -> list[str]:
+        notes = []
+        open_ = sum(row["status"] not in ("optimal", "stationary") for row in self.table)
+        if open_:
+            notes.append(
+                f"not solved to the tolerance: {open_} of {len(self.table)} rows of the table, see status"
+            )
+        if self.notes:
+            notes.append("not learned: " + "; ".join(self.notes))
+        return notes + self.describe_unscored()
+
+    def describe_unscored(self) -> list[str]:
+        """A sentence on the tasks that the measure says nothing of in some folds, as there is no +1 in them, or nothing else."""
+        if not self.unscored:
+            return []
+        folds = ", ".join(
+            f"{name!r} in {count} of {self.n_folds} folds" for name, count in self.unscored.items()
+        )
+        return [f"without a number: {folds}"]
 
 
 def _rows_of(fold: int, part: Fold, trial: Trial, names, tested) -> list[dict[str, Any]]:
@@ -180,70 +226,3 @@ def _rows_of(fold: int, part: Fold, trial: Trial, names, tested) -> list[dict[st
         | tail
         for name, score, n, there in zip(part.names, by_task, tested, part.learned, strict=True)
     ]
-
-
-# --------------------------------------------------------------------------------------------------------------
-# Cross-validation as text, and as a panel.
-
-
-def text(found: Any) -> str:
-    """A line for every value of a `CrossValidation`, with what is best marked, and what was left out below."""
-    lines = [_measured(found)]
-    width = max(10, *(len(name) + 2 for name in found.names))
-    lines.append("".join(f"{name:>{width}}" for name in found.names) + f"{'mean':>11}{'se':>10}")
-    for point, mean, se, marks in _rows(found):
-        values = "".join(f"{value:>{width}.4g}" for value in point)
-        lines.append(f"{values}{mean:>11.4f}{se:>10.4f}  {marks}".rstrip())
-    return "\n".join([*lines, *_notes(found)])
-
-
-def panel_of(found: Any) -> Panel:
-    """The same as a table; the verdict is the value that is best."""
-    rows = [
-        (*(f"{value:.4g}" for value in point), f"{mean:.4f}", f"{se:.4f}", marks)
-        for point, mean, se, marks in _rows(found)
-    ]
-    best = None if found._best is None else found.points[found._best]
-    verdict = (
-        "" if best is None else ", ".join(f"{n} = {v:.4g}" for n, v in zip(found.names, best, strict=True))
-    )
-    return Panel(
-        "Cross-validation", verdict, NEUTRAL if best is None else GOOD, _measured(found),
-        tables=[Table((*found.names, "mean", "standard error", ""), rows)], notes=_notes(found),
-    )  # fmt: skip
-
-
-def _measured(found: Any) -> str:
-    better = "higher" if found.higher_is_better else "lower"
-    return f"{found.metric} ({better} is better), mean of {found.n_folds} folds and its standard error, {found.n_tasks} tasks"
-
-
-def _rows(found: Any):
-    """(point, mean, standard error, what is said of it) of every point."""
-    for k, (point, mean, se) in enumerate(zip(found.points, found.mean, found.se, strict=True)):
-        marks = ["best"] * (k == found._best) + ["one standard error"] * (
-            found._best is not None and point == found.one_se
-        )
-        yield point, mean, se, ", ".join(marks)
-
-
-def _notes(found: Any) -> list[str]:
-    notes = []
-    open_ = sum(row["status"] not in ("optimal", "stationary") for row in found.table)
-    if open_:
-        notes.append(
-            f"not solved to the tolerance: {open_} of {len(found.table)} rows of the table, see status"
-        )
-    if found.notes:
-        notes.append("not learned: " + "; ".join(found.notes))
-    return notes + without_a_number(found)
-
-
-def without_a_number(found: Any) -> list[str]:
-    """A sentence on the tasks that the measure says nothing of in some folds, as there is no +1 in them, or nothing else."""
-    if not found.unscored:
-        return []
-    folds = ", ".join(
-        f"{name!r} in {count} of {found.n_folds} folds" for name, count in found.unscored.items()
-    )
-    return [f"without a number: {folds}"]

@@ -306,7 +306,11 @@ def lambda_max(statement: Statement, parameter: Parameter) -> CriticalValue:
             sets, at_zero = slopes_at_zero(form, typed)
             if has_scale:
                 scale = scale_of(sets, norm, block, form, at_zero, typed)
-                return CriticalValue(*_scale(scale, on_norm))
+                of = "at k times it" if on_norm else "at 1/k of it"
+                note = (
+                    f"a scale: no value makes the weights zero; {of} they explain at most 1/k of the losses"
+                )
+                return CriticalValue(scale if on_norm else _inverse(scale), note)
             if len(found_norms) > 1:
                 return _of_several(parameter, penalties, found_norms, scaled, sets, form)
             found = critical_multiple(sets, norm, block, form.zeros(), _signs(form, block))
@@ -361,13 +365,6 @@ def _never(penalty: str) -> str:
 
 def _inverse(value: float) -> float:
     return 1.0 / value if value > 0 else np.inf
-
-
-def _scale(scale: float, on_norm: bool) -> tuple[float, str]:
-    """The number and the note of a model whose weights are never zero."""
-    of = "at k times it" if on_norm else "at 1/k of it"
-    note = f"a scale: no value makes the weights zero; {of} they explain at most 1/k of the losses"
-    return (scale if on_norm else _inverse(scale)), note
 
 
 def _require_zero(constraint, parameter: Parameter) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from mtldsl.data.splits import checked_level
 from mtldsl.display.displayable import Displayable
-from mtldsl.display.sections import NEUTRAL, Panel, Table, visible
+from mtldsl.display.sections import NEUTRAL, Panel, Table, aligned_lines, visible
 from mtldsl.errors import DataError
 from mtldsl.problems.cross_validation_result import CrossValidation
 from mtldsl.utils.arrays import as_array
@@ -80,7 +80,7 @@ class MethodComparison(Displayable):
         scores = self.scores[:, [self.names.index(a), self.names.index(b)]]
         again = _paired(a, b, scores, self.higher_is_better, self.level, self.overlap)
         same = self.pair(b, a)
-        return _with(again, same.t_adjusted, same.wilcoxon_adjusted)
+        return replace(again, t_adjusted=same.t_adjusted, wilcoxon_adjusted=same.wilcoxon_adjusted)
 
     def frame(self):
         """The pairs as a pandas DataFrame."""
@@ -91,12 +91,7 @@ class MethodComparison(Displayable):
     def __repr__(self) -> str:
         lines = [self._lead()]
         for table in self._tables():
-            cells = [[visible(cell) for cell in row] for row in (table.head, *table.rows)]
-            widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-            lines += [""] + [
-                "  ".join(cell.ljust(n) for cell, n in zip(row, widths, strict=True)).rstrip()
-                for row in cells
-            ]
+            lines += ["", *aligned_lines([list(map(visible, row)) for row in (table.head, *table.rows)])]
         notes = self._notes()
         return "\n".join([*lines, *([""] if notes else []), *notes])
 
@@ -260,7 +255,10 @@ def compare(
     ]
     adjust = holm if correction == "holm" else np.array
     t, w = adjust([p.t for p in pairs]), adjust([p.wilcoxon for p in pairs])
-    pairs = [_with(pair, float(a), float(b)) for pair, a, b in zip(pairs, t, w, strict=True)]
+    pairs = [
+        replace(pair, t_adjusted=float(a), wilcoxon_adjusted=float(b))
+        for pair, a, b in zip(pairs, t, w, strict=True)
+    ]
     tied = _tied(scores)
     ranks = rankdata(-tied if higher_is_better else tied, axis=1).mean(axis=0)
     friedman, nemenyi = _over_ranks(tied, level)
@@ -401,10 +399,6 @@ def _tied(scores: np.ndarray) -> np.ndarray:
     found = np.empty_like(tied)
     np.put_along_axis(found, order, tied, axis=1)
     return found
-
-
-def _with(pair: PairedDifference, t: float, wilcoxon: float) -> PairedDifference:
-    return replace(pair, t_adjusted=t, wilcoxon_adjusted=wilcoxon)
 
 
 def holm(p) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -16,7 +15,6 @@ from mtldsl.errors import InfeasibleError, ModelError, SolverError
 from mtldsl.language.scalars import Parameter
 from mtldsl.normal_form.canonicalize import on_weights
 from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
-from mtldsl.normal_form.reductions.coordinates import CenterLabels, shift_intercepts
 from mtldsl.normal_form.reductions.from_statistics import StatisticsRecipe, on_few_rows
 from mtldsl.normal_form.statement import Statement
 from mtldsl.normal_form.terms.row_statistics import moments_here
@@ -37,83 +35,32 @@ from mtldsl.utils.progress import progress_bar
 from mtldsl.utils.validation import as_list, as_whole, quoted
 
 # --------------------------------------------------------------------------------------------------------------
-# The start of the next solve of a path, on the line through the last two solutions.
+# What a path makes of the values before.
 
 
 @dataclass(frozen=True)
 class PathSettings:
     """Limits of what a path makes of the values before.
 
-    line_ratio           : a step over the last one: one further ahead is guessed too roughly to help
-    max_log_ratio        : so is one to less than half the value or more than twice (measured: logistic losses still gain by it, those with kinks in their slopes lose)
     row_ratio            : the rows given over those made, at least; else nothing is won
     decomposition_factor : multiplications of a decomposition, in cubes of the features
     value_passes         : passes over the data for a value
     grid_values          : of a grid where none are given
     grid_ratio           : between its ends
     max_grid_values      : of a grid that is asked for by its size; more of them lie within a thousandth of each other
-    held_entries         : weights held at a time, for the scores of several values in one product
     solver_slots         : slots of solvers before a value is left to `solve`: what the first is there to try, the second is there to end
     """
 
-    line_ratio: float = 2.0
-    max_log_ratio: float = math.log(2.0)
     row_ratio: float = 2.0
     decomposition_factor: float = 10.0
     value_passes: float = 3.0
     grid_values: int = 20
     grid_ratio: float = 1000.0
     max_grid_values: int = 10_000
-    held_entries: int = 1 << 18
     solver_slots: int = 2
 
 
 SETTINGS = PathSettings()
-
-
-@dataclass(frozen=True)
-class WarmStart:
-    """Parts of a solution that `solve(warm_start=...)` reads."""
-
-    blocks: Blocks
-    state: object
-
-
-@dataclass(frozen=True)
-class PathHistory:
-    """The weights at the last two values that a path has been at: not all else that solutions hold."""
-
-    points: tuple[tuple[float, Blocks], ...] = ()
-
-    def then(self, value: float, solution: Solution) -> PathHistory:
-        """With one more."""
-        return PathHistory((*self.points[-1:], (value, solution.blocks)))
-
-
-def extrapolated_start(
-    form: NormalForm, past: PathHistory, last: Solution | None, value: float
-) -> Solution | WarmStart | None:
-    """Weights for `value` on the line through those of the last two values before it, in the logarithm of the value; zeros stay zero.
-
-    The last solution itself where that line means nothing: values that turn back or are zero, a model that is not convex or has
-    constraints, which the line may leave, and a solver with a state of its own, which it goes on from.
-    """
-    if last is None or len(past.points) < 2:
-        return last
-    (a, before), (b, _) = past.points
-    if not form.is_convex or form.constraints or min(a, b, value) <= 0.0 or a == b:
-        return last
-    point: Any = last.state  # a Point
-    if point is None or point.state:
-        return last
-    step = math.log(value / b)
-    share = step / math.log(b / a)
-    if not 0.0 < share <= SETTINGS.line_ratio or abs(step) > SETTINGS.max_log_ratio:
-        return last
-    blocks = {
-        name: np.where(B != 0.0, B + share * (B - before[name]), 0.0) for name, B in last.blocks.items()
-    }
-    return WarmStart(blocks, point)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -230,7 +177,6 @@ def walk(
 ) -> Generator[Solution, None, None]:
     """See `Problem.path`. keep : told every solution before it is yielded."""
     before, last = parameter.value, None
-    past = PathHistory()
     made: Store = {}
     try:
         with progress_bar(parameter.name, len(values), progress) as tell:
@@ -241,8 +187,7 @@ def walk(
                     interrupts.handle_signals(),
                     path_cache(made),
                 ):  # not beyond: between two values the caller does other things
-                    start = extrapolated_start(problem.form(), past, last, value)
-                    best = problem.solve(warm_start=start, **solve_options)
+                    best = problem.solve(warm_start=last, **solve_options)
                     interrupted = best.interrupted
                     # where a penalty of the spectrum is not convex, a solver may not come away again from weights near zero
                     may_lock = any(
@@ -254,7 +199,6 @@ def walk(
                         best = min(best, cold, key=lambda one: (not one.is_certified, one.objective))
                     interrupted = interrupted or interrupts.is_signal_pending()
                 last = best
-                past = past.then(value, best)
                 keep(best)
                 tell(f"= {value:.4g}, {best.status}, {best.seconds:.2f} s")
                 yield best
@@ -398,26 +342,23 @@ class CertifiedPoint:
 
 def certified_points(
     problem: Any, parameter: Parameter, values: Sequence[float], solve_options: dict[str, Any]
-) -> Iterator[list[CertifiedPoint | Solution]]:
-    """The weights at every value, each warm-started from the one before, as many at a time as take little memory; a `Solution` where more
-    than a turn of each of two solvers was needed.
+) -> Iterator[CertifiedPoint | Solution]:
+    """The weights at every value, each warm-started from the one before; a `Solution` where more than a turn of each of two solvers was
+    needed.
 
     problem       : a Problem
     solve_options : of `Problem.solve`; "solver" and "tol" are read here, and a limit of time leaves every value to `Problem.solve`
     A signal raises KeyboardInterrupt.
     """
-    walk, before, at = _PathWalk(problem, len(values), solve_options), parameter.value, 0
+    walk, before = _PathWalk(problem, len(values), solve_options), parameter.value
     try:
-        while at < len(values):
-            points: list = []
+        for value in map(float, values):
+            parameter.value = value
             with interrupts.handle_signals(), path_cache(walk.made), one_blas_thread():
-                while at < len(values) and sum(one.coef.size for one in points) <= SETTINGS.held_entries:
-                    parameter.value = float(values[at])
-                    points.append(walk.at(float(values[at])))
-                    at += 1
-                    if interrupts.is_signal_pending() or getattr(points[-1], "interrupted", False):
-                        raise KeyboardInterrupt
-            yield points
+                point = walk.next_point()
+                if interrupts.is_signal_pending() or getattr(point, "interrupted", False):
+                    raise KeyboardInterrupt
+            yield point
     finally:
         parameter.value = before
 
@@ -429,69 +370,47 @@ class _PathWalk:
         self.problem, self.options, self.tol = problem, solve_options, solve_options["tol"]
         self.loss = facts_of_loss(problem)
         self.made: Store = {}
-        self.past, self.last = PathHistory(), None
-        self.ended = ""  # the solver that had the last value proven
+        self.last: CertifiedPoint | Solution | None = None
         form = problem.form()
         # a limit of time counts what `solve` counts
         self.is_plain = form.in_memory and solve_options.get("max_seconds") is None
         pays = self.is_plain and RowCompression.pays(form, values)
-        self.few = RowCompression(CenterLabels().apply(form)[0]) if pays else None
+        self.few = RowCompression(form) if pays else None
 
-    def at(self, value: float) -> CertifiedPoint | Solution:
+    def next_point(self) -> CertifiedPoint | Solution:
+        """The weights at the parameter's present value."""
         form = self.problem.form()
-        found = self._in_few_turns(form, value) if self.is_plain and form.is_convex else None
-        if found is not None:
-            return found
-        if self.few is not None:  # the next values would fare no better on few rows
-            self.few, self.past, self.last = None, PathHistory(), None
-        start = extrapolated_start(form, self.past, self.last, value)
-        solution = self.problem.solve(warm_start=start, **self.options)
-        self._keep(value, solution)
-        return solution
+        found = self._in_few_turns(form) if self.is_plain and form.is_convex else None
+        if found is None:
+            if self.few is not None:  # the next values would fare no better on few rows
+                self.few, self.last = None, None
+            found = self.problem.solve(warm_start=self.last, **self.options)
+        self.last = found
+        return found
 
-    def _keep(self, value: float, found) -> None:
-        self.last, self.past = found, self.past.then(value, found)
-
-    def _in_few_turns(self, form: NormalForm, value: float) -> CertifiedPoint | None:
+    def _in_few_turns(self, form: NormalForm) -> CertifiedPoint | None:
         """None where it does not end with a certificate of tol."""
-        near, moves = CenterLabels().apply(form)
-        seen = near if self.few is None else self.few.of(near)
-        start = starting_point(seen, extrapolated_start(seen, self.past, self.last, value))
-        if start is not None and self.few is None:
-            start.blocks = shift_intercepts(start.blocks, moves, -1.0)
-        monitor = _watched(seen, start, self.options.get("solver", "auto"), self.tol, first=self.ended)
+        seen = form if self.few is None else self.few.of(form)
+        start = starting_point(seen, self.last)
+        monitor = _watched(seen, start, self.options.get("solver", "auto"), self.tol)
         if monitor is None or not monitor.certificate.within(self.tol):
             return None
         point, certificate, blocks = monitor.last_point, monitor.certificate, monitor.incumbent.blocks
         assert point is not None  # that of the certificate, or a later one
-        whole = blocks if self.few is None else self.few.whole(blocks)
-        typed = shift_intercepts(whole, moves)
-        if moves:
-            whole = shift_intercepts(typed, moves, -1.0)  # intercepts are rounded where they are moved
-            certificate = replace(certificate, objective=near.value(whole))
-        misplaced = 0.0 if self.few is None else self.few.misplaced(whole)
-        if not _within(certificate, misplaced, self.tol):
-            return None
+        if self.few is not None:
+            blocks = self.few.whole(blocks)
+            # objective and bound may each be off by what sums over the rows have lost
+            size = over(max(abs(certificate.objective), abs(certificate.dual_bound)), certificate.scale)
+            if abs(certificate.relative_gap) + 2.0 * self.few.misplaced(blocks) / size > self.tol:
+                return None
         coef = coef_of(self.problem, blocks)
-        intercept = intercept_of(self.problem, typed, coef.shape[1])
-        found = CertifiedPoint(typed, coef, intercept, certificate, point.iteration, point, self.loss)
-        self._keep(value, found)
-        self.ended = monitor.solver
-        return found
+        intercept = intercept_of(self.problem, blocks, coef.shape[1])
+        return CertifiedPoint(blocks, coef, intercept, certificate, point.iteration, point, self.loss)
 
 
-def _within(certificate: Certificate, misplaced: float, tol: float) -> bool:
-    """Tell whether it still is where objective and bound may each be off by so much more."""
-    size = over(max(abs(certificate.objective), abs(certificate.dual_bound)), certificate.scale)
-    return abs(certificate.relative_gap) + 2.0 * misplaced / size <= tol
-
-
-def _watched(form: NormalForm, start: Point | None, solver: str, tol: float, first: str) -> Monitor | None:
-    """Return what was seen of the first turns of the solvers that take the form, each from where the one before it got to; None where one failed.
-
-    first : a solver to go before the others where it takes the form; it ended at a value near this one
-    """
-    schedule, monitor = schedule_for(form, solver, {}, first=first), Monitor(form, tol, None)
+def _watched(form: NormalForm, start: Point | None, solver: str, tol: float) -> Monitor | None:
+    """Return what was seen of the first turns of the solvers that take the form, each from where the one before it got to; None where one failed."""
+    schedule, monitor = schedule_for(form, solver, {}), Monitor(form, tol, None)
     at = start
     for _ in range(SETTINGS.solver_slots):
         slot = schedule.next()

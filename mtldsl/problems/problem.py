@@ -187,7 +187,9 @@ class Problem(Statement):
         refuse_parameters(options, [parameter.name for parameter in self.parameters])
         with (
             interrupts.handle_signals(),
-            compilation.announce_compilation(_say) if verbose else nullcontext(),
+            compilation.announce_compilation(lambda name: say(f"{'compiling':>20} {name} ..."))
+            if verbose
+            else nullcontext(),
         ):
             form = self.form()
             with one_blas_thread(), jobs(threads), propagate_callback_errors():
@@ -325,10 +327,6 @@ _ELSEWHERE = {
     "report": 'problem.solve().report("fit.html", tasks=held_out)',
     "W": "problem.solve().W",
 }
-
-
-def _say(function: str) -> None:
-    say(f"{'compiling':>20} {function} ...")
 
 
 def _listener(verbose: bool, callback) -> Listener | None:

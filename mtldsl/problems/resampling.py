@@ -191,15 +191,13 @@ def stability_selection(
 
         made.expect(len(work), selection)
         with progress_bar("pair of halves", len(work), progress) as tell:
-            pairs = in_parallel(
-                _chosen, common, tasks, work, n_jobs, made, tell=lambda halves: tell(_said(halves))
-            )
+
+            def say(halves: list) -> None:
+                counts = [str(int(chosen.any(axis=(0, 2)).sum())) for chosen, _ in halves]
+                tell(f"{' and '.join(counts)} features chosen")
+
+            pairs = in_parallel(_chosen, common, tasks, work, n_jobs, made, tell=say)
         return selection(pairs)
-
-
-def _said(halves: list) -> str:
-    counts = [int(chosen.any(axis=(0, 2)).sum()) for chosen, _ in halves]
-    return f"{' and '.join(map(str, counts))} features chosen"
 
 
 def _halves(tasks: Tasks, units, rng) -> np.ndarray:

@@ -12,9 +12,9 @@ from mtldsl.certificates.dual_bound import NEGLIGIBLE_ROUNDING_SHARE, ROUNDING_U
 from mtldsl.certificates.multipliers import magnitudes, make_stationary, residual_shares, stationarity
 from mtldsl.data.task_data import require_in_memory
 from mtldsl.display.displayable import Displayable
-from mtldsl.display.sections import GOOD, WRONG, Panel, Table
+from mtldsl.display.sections import GOOD, WRONG, Panel, Table, aligned_lines
 from mtldsl.errors import ModelError
-from mtldsl.normal_form.form import LossTerm, NormalForm
+from mtldsl.normal_form.form import NormalForm
 from mtldsl.problems.user_multipliers import (
     blocks_of,
     by_loss,
@@ -84,12 +84,7 @@ class BoundCheck(Displayable):
 
     def rows(self) -> list[tuple[str, str, str, str]]:
         return [
-            (
-                one.what,
-                "holds" if one.holds else "FAILS",
-                "" if one.holds else f"{one.by:.1e}",
-                "" if one.holds else one.where,
-            )
+            (one.what, "holds", "", "") if one.holds else (one.what, "FAILS", f"{one.by:.1e}", one.where)
             for one in self.conditions
         ]
 
@@ -223,7 +218,11 @@ def check_bound(
 def _judged(form: NormalForm, u, v) -> tuple[tuple[Condition, ...], float]:
     """(all conditions, the dual value: -inf where one fails)."""
     conditions = (*_in_domains(form, u), *_stationary(form, u, v), *_in_function_domains(form, v))
-    return conditions, _dual_value(form, u, v) if all(one.holds for one in conditions) else -np.inf
+    if not all(one.holds for one in conditions):
+        return conditions, -np.inf
+    parts = _dual_parts(form, [loss.dual_project(one) for loss, one in zip(form.losses, u, strict=True)], v)
+    value = sum(parts)
+    return conditions, value - _rounding(parts, value) if np.isfinite(value) else -np.inf
 
 
 def _nearly(conditions) -> str:
@@ -303,9 +302,10 @@ def _passes(form: NormalForm, u, v) -> bool:
 def _in_domains(form: NormalForm, u) -> Iterator[Condition]:
     for loss, one in zip(form.losses, u, strict=True):
         away = np.abs(one - np.asarray(loss.dual_project(one)))
+        task, row = loss.tasks.place(int(away.argmax()))
         yield Condition(
             f"multipliers of {loss.typed} lie in the domain of its conjugate", float(away.max() / max(np.abs(one).max(), 1e-300)),
-            _row(loss, int(away.argmax())),
+            f"task {loss.tasks.task_names[task]!r}, row {row}",
         )  # fmt: skip
 
 
@@ -332,25 +332,13 @@ def _in_function_domains(form: NormalForm, v) -> Iterator[Condition]:
                 f"a dual norm of {gauge * f.coefficient:.12g}",
             )  # fmt: skip
         else:
-            inside = np.isfinite(f.conjugate(one))
-            away = (
-                0.0
-                if inside
-                else float(
-                    np.abs(one - np.asarray(f.atom.dual_project(one))).max() / max(np.abs(one).max(), 1e-300)
+            away = 0.0
+            if not np.isfinite(f.conjugate(one)):
+                moved = np.abs(one - np.asarray(f.atom.dual_project(one))).max() / max(
+                    np.abs(one).max(), 1e-300
                 )
-            )
-            yield Condition(
-                f"the conjugate of {f.typed} is finite",
-                0.0 if inside else max(away, 2.0 * SETTINGS.condition_tol),
-                "its multipliers",
-            )
-
-
-def _dual_value(form: NormalForm, u, v) -> float:
-    parts = _dual_parts(form, [loss.dual_project(one) for loss, one in zip(form.losses, u, strict=True)], v)
-    value = sum(parts)
-    return value - _rounding(parts, value) if np.isfinite(value) else -np.inf
+                away = max(float(moved), 2.0 * SETTINGS.condition_tol)
+            yield Condition(f"the conjugate of {f.typed} is finite", away, "its multipliers")
 
 
 def _dual_parts(form: NormalForm, u, v) -> list[float]:
@@ -390,13 +378,10 @@ def _repairs(form: NormalForm, u, bound, within: bool) -> Iterator[str]:
             yield f"All were multiplied by {t:.6g}, {why}."
 
 
-def _row(loss: LossTerm, flat: int) -> str:
-    task, row = loss.tasks.place(flat)
-    return f"task {loss.tasks.task_names[task]!r}, row {row}"
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The optimality system of a solution, term by term.
+
+_TERM_HEAD = ("term", "value", "conjugate", "<u, z>", "gap")
 
 
 @dataclass(frozen=True, repr=False)
@@ -430,16 +415,11 @@ class Conditions(Displayable):
         return Panel(
             "Optimality conditions", "hold" if self.hold else "do not hold", GOOD if self.hold else WRONG,
             f"duality gap {self.gap:.3g}: the sum of the terms' own",
-            tables=[Table(("term", "value", "conjugate", "<u, z>", "gap"), self.rows()), Table(("condition", "off by"), rows)],
+            tables=[Table(_TERM_HEAD, self.rows()), Table(("condition", "off by"), rows)],
         )  # fmt: skip
 
     def __str__(self) -> str:
-        head = ("term", "value", "conjugate", "<u, z>", "gap")
-        table = [head, *self.rows()]
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        lines = [
-            "  ".join(cell.ljust(n) for cell, n in zip(row, widths, strict=True)).rstrip() for row in table
-        ]
+        lines = aligned_lines([_TERM_HEAD, *self.rows()])
         lines += [f"stationary in {name}: off by {left:.1e}" for name, left in self.equations]
         lines += [f"feasible: {name}: off by {violation:.1e}" for name, violation in self.bounds]
         return "\n".join([*lines, f"duality gap {self.gap:.3g}, the sum of the terms' own"])
@@ -460,23 +440,19 @@ def conditions(problem: Any, solution) -> Conditions:
             write_instead="write conditions(problem.solve()); multipliers of your own go to check_bound(u)",
         )
     bound = proof_of(problem.form(), solution, "conditions(solution)")
-    form, x, terms = proof.form, proof.blocks, []
+    form, x, parts = proof.form, proof.blocks, []
     for loss, u in zip(form.losses, bound.loss_duals, strict=True):
         z = loss.predictions(x)
-        terms.append(_condition_row(loss.typed, loss.value(z), loss.conjugate(u), loss.along(u, z)))
+        parts.append((loss.typed, loss.value(z), loss.conjugate(u), loss.along(u, z)))
     for f, v in zip(form.functions, bound.function_duals, strict=True):
-        image = f.map.forward(x)
-        conjugate = (
-            0.0 if f.atom.norm else f.conjugate(v)
-        )  # of a norm 0 in the dual ball, where a certificate has it
-        terms.append(_condition_row(f.typed, f.value(x), conjugate, float(np.vdot(v, image))))
+        # of a norm 0 in the dual ball, where a certificate has it
+        conjugate = 0.0 if f.atom.norm else f.conjugate(v)
+        parts.append((f.typed, f.value(x), conjugate, np.vdot(v, f.map.forward(x))))
+    terms = [
+        (name, float(value), float(conjugate), float(along), float(value + conjugate - along))
+        for name, value, conjugate, along in parts
+    ]
     residual = stationarity(form, bound.loss_duals, bound.function_duals)
     equations = tuple((name, float(np.abs(r).max(initial=0.0))) for name, r in residual.items())
     bounds = tuple((f.typed, float(f.violation(x))) for f in form.constraints)
     return Conditions(tuple(terms), equations, bounds, solution.objective - solution.dual_bound, solution.tol)
-
-
-def _condition_row(
-    name: str, value: float, conjugate: float, along: float
-) -> tuple[str, float, float, float, float]:
-    return name, float(value), float(conjugate), float(along), float(value + conjugate - along)

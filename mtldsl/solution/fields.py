@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -143,38 +143,6 @@ class ObjectField(StoredField):
             return self.restored(facts, own)
         except KeyError as lacking:
             raise KeyError(f"{self.prefix}{lacking.args[0]}") from None
-
-
-@dataclass(frozen=True)
-class ObjectMapField(StoredField):
-    """A field that is {key: object}, the objects of several kinds; {} in files that were saved before there was such a field.
-
-    A kind has `stored()`, `keeps(facts)`, whether these facts are of its making, and `restored(key, facts, arrays)`.
-    """
-
-    name: str
-    prefix: str
-    kinds: tuple[type, ...]
-
-    def put(self, value, plain, arrays):
-        plain[self.name] = {}
-        for key, one in value.items():
-            self._part(key, type(one)).put(one, plain[self.name], arrays)
-
-    def take(self, plain, arrays):
-        found = plain.get(self.name, {})
-        return {
-            key: self._part(key, self._kind(key, facts)).take(found, arrays) for key, facts in found.items()
-        }
-
-    def _kind(self, key: str, facts: dict) -> type:
-        kind = next((kind for kind in self.kinds if kind.keeps(facts)), None)
-        if kind is None:
-            raise ValueError(f"{key} is of the kind {facts['kind']!r}")
-        return kind
-
-    def _part(self, key: str, kind: type) -> ObjectField:
-        return ObjectField(key, f"{self.prefix}{key}:", kind.stored, partial(kind.restored, key))
 
 
 @dataclass(frozen=True)

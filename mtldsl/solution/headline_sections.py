@@ -268,9 +268,9 @@ def data(facts: ReportContext) -> PageSection:
     panels = []
     trained = facts.solution.trained_on
     if trained is not None:
-        panels.append(_titled(panel_of(trained), "Learned from"))
+        panels.append(replace(panel_of(trained), title="Learned from"))
     if facts.tasks is not None:
-        panels.append(_titled(panel_of(facts.tasks), "Scored on"))
+        panels.append(replace(panel_of(facts.tasks), title="Scored on"))
     text = [] if panels else ["The solution was read from a file, which does not hold its data."]
     return PageSection("The data", text, panels)
 
@@ -324,10 +324,6 @@ def packages() -> list[tuple[str, str]]:
         except PackageNotFoundError:
             continue
     return rows
-
-
-def _titled(panel: Panel, title: str) -> Panel:
-    return Panel(title, lead=panel.lead, facts=panel.facts, tables=panel.tables, notes=panel.notes)
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -211,10 +211,6 @@ class LearnedMatrix:
             arrays["entries"] = self.spectral.entries
         return facts, arrays
 
-    @staticmethod
-    def keeps(facts: dict) -> bool:
-        return facts["kind"] in _KINDS
-
     @classmethod
     def restored(cls, name: str, facts: dict, parts: dict[str, np.ndarray]) -> LearnedMatrix:
         """Return what `stored` kept. ValueError where its parts do not belong together."""
@@ -377,10 +373,6 @@ class LearnedWeights:
             "indptr": stacked.indptr,
         }
         return facts, parts
-
-    @staticmethod
-    def keeps(facts: dict) -> bool:
-        return facts["kind"] == "weights"
 
     @classmethod
     def restored(cls, name: str, facts: dict, parts: dict[str, np.ndarray]) -> LearnedWeights:

@@ -21,8 +21,8 @@ from mtldsl.data.table_description import NOTHING_KNOWN, DataDescription
 from mtldsl.errors import DataError, ModelError
 from mtldsl.solution.fields import (
     ArrayField,
+    Arrays,
     ObjectField,
-    ObjectMapField,
     SolutionField,
     SolvedModel,
     StoredField,
@@ -38,16 +38,33 @@ from mtldsl.utils.validation import as_path
 # --------------------------------------------------------------------------------------------------------------
 # What solutions tell beside their weights, one file each. A new kind adds its file, its line here, and its field in `Solution`.
 
-#: What `solution.learned` holds: each kind finds its own in a solve.
-_LEARNED = (LearnedWeights, LearnedMatrix)
-
 
 def _learned(run: SolvedModel) -> dict[str, object]:
-    return {"learned": {name: one for kind in _LEARNED for name, one in kind.read(run).items()}}
+    return {"learned": {**LearnedWeights.read(run), **LearnedMatrix.read(run)}}
+
+
+def _store_learned(learned: dict) -> tuple[dict, Arrays]:
+    parts = {name: one.stored() for name, one in learned.items()}
+    arrays = {f"{name}:{key}": array for name, (_, own) in parts.items() for key, array in own.items()}
+    return {name: facts for name, (facts, _) in parts.items()}, arrays
+
+
+def _restore_learned(parts: dict[str, dict], arrays: Arrays) -> dict:
+    kinds = {"weights": LearnedWeights, "precision": LearnedMatrix, "covariance": LearnedMatrix}
+    found = {}
+    for name, facts in parts.items():
+        if facts["kind"] not in kinds:
+            raise ValueError(f"{name} is of the kind {facts['kind']!r}")
+        own = {key.removeprefix(f"{name}:"): one for key, one in arrays.items() if key.startswith(f"{name}:")}
+        try:
+            found[name] = kinds[facts["kind"]].restored(name, facts, own)
+        except KeyError as lacking:
+            raise KeyError(f"{name}:{lacking.args[0]}") from None
+    return found
 
 
 READOUTS: tuple[SolutionField, ...] = (
-    SolutionField(_learned, (ObjectMapField("learned", "learned:", _LEARNED),)),
+    SolutionField(_learned, (ObjectField("learned", "learned:", _store_learned, _restore_learned),)),
     LABEL_GRAPH,
     CALIBRATION,
 )
@@ -276,6 +293,7 @@ def _restore(plain: dict, arrays: dict[str, np.ndarray]) -> None:
     for kept in _STORED_FIELDS:
         plain[kept.name] = kept.take(plain, arrays)
     plain["description"] = plain["description"] or NOTHING_KNOWN  # of older versions
+    plain["learned"] = plain["learned"] or {}
     for name in ("task_names", "feature_names"):
         plain[name] = tuple(plain[name])
 

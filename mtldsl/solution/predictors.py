@@ -8,7 +8,7 @@ A loss that predicts in a way of its own adds a file with a `Predictor`, and a l
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -16,12 +16,13 @@ import numpy as np
 
 from mtldsl.atoms.losses.multiclass import one_highest
 from mtldsl.data.labels import require_kind
-from mtldsl.data.schema import Schema, is_list_of_matrices
+from mtldsl.data.schema import is_list_of_matrices
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError
 from mtldsl.solution.measures import OF_KINDS, Needs
 from mtldsl.solution.score import checked_metrics, score_of
 from mtldsl.solution.task_predictors import (
+    FittedColumns,
     FittedSolution,
     LabelGraphPredictor,
     PerTaskPredictor,
@@ -32,34 +33,18 @@ from mtldsl.solution.task_predictors import (
 # How weights answer where tasks are of several kinds, each with a loss of its own: kind by kind, in the order of the tasks.
 
 
-@dataclass
-class _KindColumns:
-    """The columns of one kind, as a `PerTaskPredictor` asks for them."""
-
-    coef: np.ndarray
-    intercept: np.ndarray | None
-    thresholds: np.ndarray | None
-    loss: dict
-    schema: Schema
-
-    @property
-    def signs(self) -> bool:
-        return self.loss["labels"] == "sign"
-
-
 class MixedPredictor(PerTaskPredictor):
     """Every loss answers for its own tasks. What one kind has no answer to is NaN there: a probability of a number, say."""
 
-    def _kinds(self) -> Iterator[tuple[np.ndarray, _KindColumns]]:
-        of = self.of
-        some = lambda array, columns: None if array is None else array[columns]  # noqa: E731
-        for kind in of.loss["kinds"]:
+    def _kinds(self) -> Iterator[tuple[np.ndarray, FittedColumns]]:
+        whole = self.of.schema
+        for kind in self.of.loss["kinds"]:
             columns = np.asarray(kind["columns"], dtype=int)
-            names = tuple(of.schema.task_names[i] for i in columns) if of.schema.task_names else ()
-            schema = replace(of.schema, shape=(of.schema.shape[0], len(columns)), task_names=names)
+            names = tuple(whole.task_names[i] for i in columns) if whole.task_names else ()
+            schema = replace(whole, shape=(whole.shape[0], len(columns)), task_names=names)
+            own = replace(FittedColumns.of(self.of, columns), loss=kind, schema=schema)
             # a threshold is of labels; beside numbers it stands as 0 and cuts nothing
-            cuts = some(of.thresholds, columns) if kind["labels"] == "sign" else None
-            yield columns, _KindColumns(of.coef[:, columns], some(of.intercept, columns), cuts, kind, schema)
+            yield columns, own if _has_signs(own) else replace(own, thresholds=None)
 
     def predict_proba(self, X):
         if not any(hasattr(loss_kind(kind.loss), "probability") for _, kind in self._kinds()):
@@ -75,7 +60,7 @@ class MixedPredictor(PerTaskPredictor):
         like, found = self.of.schema.alike(tasks, method), np.full(self.of.coef.shape[1], np.nan)
         self._require_signs(metric is not None, f"{method}(tasks)")
         for columns, kind in self._kinds():
-            if metric is None or kind.signs:
+            if metric is None or _has_signs(kind):
                 own = _chosen(metric, columns, tasks)
                 found[columns] = PerTaskPredictor(kind).scores(like.select(columns), own, method)
         return found
@@ -85,7 +70,7 @@ class MixedPredictor(PerTaskPredictor):
         like, found = self.of.schema.alike(tasks, "tune_threshold"), np.zeros(self.of.coef.shape[1])
         self._require_signs(True, typed)
         for columns, kind in self._kinds():
-            if kind.signs:
+            if _has_signs(kind):
                 own = _chosen(metric, columns, tasks)
                 found[columns] = PerTaskPredictor(kind).tuned_thresholds(like.select(columns), own, typed)
         return found
@@ -96,7 +81,7 @@ class MixedPredictor(PerTaskPredictor):
         suit = [
             (columns, kind)
             for columns, kind in self._kinds()
-            if (needs == "answers" or kind.signs != (needs == "values"))
+            if (needs == "answers" or _has_signs(kind) != (needs == "values"))
             and (needs != "probabilities" or hasattr(loss_kind(kind.loss), "probability"))
         ]
         if not suit:
@@ -112,7 +97,7 @@ class MixedPredictor(PerTaskPredictor):
         return found
 
     def _require_signs(self, wanted: bool, typed: str) -> None:
-        if wanted and not any(kind.signs for _, kind in self._kinds()):
+        if wanted and not any(_has_signs(kind) for _, kind in self._kinds()):
             raise ModelError("a metric is of labels -1 and +1, and no task has such labels", term=typed)
 
     @staticmethod
@@ -126,6 +111,10 @@ class MixedPredictor(PerTaskPredictor):
             if not isinstance(kind["labels"], str):
                 raise ValueError(f"the labels of a loss are {kind['labels']!r:.60}, which no solution has")
         PerTaskPredictor.check(fields)
+
+
+def _has_signs(kind: FittedColumns) -> bool:
+    return kind.loss["labels"] == "sign"
 
 
 def _chosen(metric, columns: np.ndarray, tasks: Tasks):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -29,17 +30,11 @@ def percentiles(samples: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarr
     (np.float64(25.0), np.float64(75.0))
     """
     ends = np.array([0.5 - 0.5 * level, 0.5 + 0.5 * level])
-    has = ~np.isnan(samples)
-    if has.all():
-        low, high = np.quantile(samples, ends, axis=0)
-        return low, high
-    flat = samples.reshape(len(samples), -1)
-    found = np.full((2, flat.shape[1]), np.nan)
-    for k, column in enumerate(flat.T):
-        kept = column[~np.isnan(column)]
-        if kept.size:
-            found[:, k] = np.quantile(kept, ends)
-    return found[0].reshape(samples.shape[1:]), found[1].reshape(samples.shape[1:])
+    quantile = np.nanquantile if np.isnan(samples).any() else np.quantile  # which is far faster
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of NaN alone
+        low, high = quantile(samples, ends, axis=0)
+    return low, high
 
 
 class ScoreIntervals:
@@ -248,15 +243,11 @@ def resample_measure(
     draws = (draw_counts(tasks, units, rng) for _ in range(n))
     quick = counted_measures(by) if weights is None else None
     if quick is None:
-        found = [score(_rows(tasks, times)) for times in draws]
+        each = ([times] * tasks.n_tasks if tasks.is_shared else tasks.per_task(times) for times in draws)
+        found = [score([np.repeat(np.arange(len(one)), one) for one in times]) for times in each]
     else:
         found = _of_counts(quick, tasks, truth, predicted, draws)
     return ScoreIntervals(by.name, tasks.task_names, score(None), found, level, rows)
-
-
-def _rows(tasks: Tasks, times: np.ndarray) -> list[np.ndarray]:
-    each = [times] * tasks.n_tasks if tasks.is_shared else tasks.per_task(times)
-    return [np.repeat(np.arange(len(one)), one) for one in each]
 
 
 def _of_counts(quick: Counted, tasks: Tasks, truth, predicted, draws) -> list[Score]:
@@ -328,16 +319,14 @@ def guesses(by: Measure, learned: Tasks, tasks: Tasks, classes: bool | np.ndarra
     return [np.full(len(y), c) for y, c in zip(truth, constants, strict=True)]
 
 
-def constant_score(by: Measure, learned: Tasks, tasks: Tasks, classes: bool | np.ndarray) -> np.ndarray:
-    """(m,) what that guess has under a measure on these tasks; NaN where that says nothing."""
-    guessed = guesses(by, learned, tasks, classes)
+def guessed_score(by: Measure, learned: Tasks, tasks: Tasks, classes: bool | np.ndarray) -> Score:
+    """The score of that guess under a measure on these tasks; NaN where it says nothing."""
+    guessed, (truth, weights) = guesses(by, learned, tasks, classes), truth_of(tasks)
     if guessed is None:
-        return np.full(tasks.n_tasks, np.nan)
-    truth, weights = truth_of(tasks)
-    found = evaluate(
+        return Score(np.nan)
+    return evaluate(
         by, truth, guessed, tasks.task_names, table=tasks.is_shared, weights=weights, typed="report(tasks)"
     )
-    return np.full(len(truth), np.nan) if found.by_task is None else np.asarray(found.by_task)
 
 
 def _constant(by: Measure, y: np.ndarray, classes: bool) -> float:
@@ -437,10 +426,7 @@ def choose_measures(
 def _scored(solution, tasks, learned, metric, by, classes, n, seed) -> ScoredMeasure:
     none = np.full(tasks.n_tasks, np.nan)
     if n == 0:
-        own, beside = (
-            solution.score(tasks, metric),
-            _guess_alone(by, tasks, guesses(by, learned, tasks, classes)),
-        )
+        own, beside = solution.score(tasks, metric), guessed_score(by, learned, tasks, classes)
         by_task, guess = (none if one.by_task is None else one.by_task for one in (own, beside))
         return ScoredMeasure(by, name_of(by), by_task, none, none, guess, none, (float(own), np.nan, np.nan, float(beside), np.nan))  # fmt: skip
     own = solution.bootstrap(tasks, metric, n, level=SETTINGS.level_share, random_state=seed)
@@ -478,13 +464,6 @@ def _separate(separate, tasks: Tasks, metric) -> Score | None:
         return separate.score(tasks, metric)
     except MTLError:
         return None
-
-
-def _guess_alone(by: Measure, tasks: Tasks, guessed) -> Score:
-    if guessed is None:
-        return Score(np.nan)
-    truth, weights = truth_of(tasks)
-    return evaluate(by, truth, guessed, tasks.task_names, table=tasks.is_shared, weights=weights, typed="report(tasks)")  # fmt: skip
 
 
 def better(by: Measure, own: np.ndarray, beside: np.ndarray, guess: np.ndarray) -> np.ndarray:

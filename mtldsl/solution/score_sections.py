@@ -97,7 +97,12 @@ def scores(facts: ReportContext) -> PageSection | None:
     if not found:
         return PageSection("How well it predicts", missing)
     shown = np.arange(tasks.n_tasks)
-    notes = [_brackets(facts), f"A guess is {_guess(facts)}."]
+    notes = [f"A guess is {_guess(facts)}."]
+    if facts.bootstrap == 0:
+        notes.insert(0, "Without intervals (bootstrap=0) nothing says which differences are chance.")
+    else:
+        share, drawn = f"{100 * INTERVALS.level_share:g} %", f"{facts.bootstrap} samples of the rows"
+        notes.insert(0, f"In brackets: {share} intervals, from {drawn}, drawn with replacement.")
     if any(one.separate is not None for one in found):
         tuned = getattr(facts.separate, "thresholds", None) is not None
         cut = ", and thresholds tuned on folds" if tuned else ""
@@ -111,7 +116,9 @@ def scores(facts: ReportContext) -> PageSection | None:
         notes.append(
             f"A row is called positive where its score reaches the tuned threshold of its task: {ends}, where 0 is untuned{never}."
         )
-    notes += [". ".join(_sentence(clause) for one in found if (clause := meaning_of(one.by))) + "."]
+    meanings = [clause for one in found if (clause := meaning_of(one.by))]
+    named = ("log", "mse")  # names that begin with a small letter
+    notes.append(". ".join(one if one[:3] in named else one[0].upper() + one[1:] for one in meanings) + ".")
     fewest = min(len(y) for y in tasks.per_task(tasks.targets))
     notes += [
         f"The mean {one.name} has no interval: that of the samples is wide and biased, for {fewest:,} labels in one task are too few."
@@ -180,12 +187,6 @@ def _alarms(facts: ReportContext, shown: np.ndarray) -> list[Panel]:
     ]
     caption = "Positive rows and alarms, per 1,000 rows"
     return [Panel("", tables=[Table(head, rows, caption)], notes=notes)]
-
-
-def _brackets(facts: ReportContext) -> str:
-    if facts.bootstrap == 0:
-        return "Without intervals (bootstrap=0) nothing says which differences are chance."
-    return f"In brackets: {100 * INTERVALS.level_share:g} % intervals, from {facts.bootstrap} samples of the rows, drawn with replacement."
 
 
 def _beside_guess(scored: ScoredMeasure, names) -> list[str]:
@@ -264,10 +265,6 @@ def _with_ends(score: float, low: float, high: float) -> str:
     return shortened(score) + (
         "" if np.isnan(score) or np.isnan(low) else f" [{shortened(low)}, {shortened(high)}]"
     )
-
-
-def _sentence(clause: str) -> str:
-    return clause if clause[:3] in ("log", "mse") else clause[0].upper() + clause[1:]
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -359,15 +356,12 @@ def convergence(facts: ReportContext) -> PageSection | None:
 def path(facts: ReportContext) -> PageSection | None:
     if len(facts.path) < 2:
         return None
+    varies = [name for name in facts.path[0].parameters if len({s.parameters[name] for s in facts.path}) > 1]
+    ends = sorted(facts.path, key=lambda solution: solution.parameters[varies[0]])
+    falls = np.linalg.norm(ends[0].W) > np.linalg.norm(ends[-1].W)
     drawn = draw_figures((
         lambda: plot_path(facts.path),
         "the norm of every feature's weights at every value of the parameter",
-        "The further right, the more the regularizer counts." if _falls(facts.path) else "",
+        "The further right, the more the regularizer counts." if falls else "",
     ))  # fmt: skip
     return PageSection(f"The path of {len(facts.path)} solutions", figures=drawn) if drawn else None
-
-
-def _falls(solutions) -> bool:
-    name = next(n for n in solutions[0].parameters if len({s.parameters[n] for s in solutions}) > 1)
-    ends = sorted(solutions, key=lambda s: s.parameters[name])
-    return bool(np.linalg.norm(ends[0].W) > np.linalg.norm(ends[-1].W))

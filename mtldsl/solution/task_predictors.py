@@ -195,6 +195,22 @@ class FittedSolution(Protocol):
     def schema(self) -> Schema: ...
 
 
+@dataclass(eq=False)
+class FittedColumns:
+    """Some tasks of a solution, as a predictor sees them: nothing that is as long as the data it was learned on."""
+
+    coef: np.ndarray
+    intercept: np.ndarray | None
+    thresholds: np.ndarray | None
+    loss: dict
+    schema: Schema
+
+    @classmethod
+    def of(cls, fitted: FittedSolution, columns: Any = slice(None)) -> FittedColumns:
+        b, cuts = (None if one is None else one[columns] for one in (fitted.intercept, fitted.thresholds))
+        return cls(fitted.coef[:, columns], b, cuts, fitted.loss, fitted.schema)
+
+
 @dataclass(frozen=True)
 class PerTaskPredictor:
     """Every task has a score of its own, X w + b, of which the loss makes a label, a count or a number."""

@@ -32,7 +32,9 @@ def best_threshold(
     >>> best_threshold(z, y, FScore()), best_threshold(z, y, PrecisionAt(k=2))
     (-0.375, 0.125)
     """
-    at_task = _place(typed, metric, task)
+    # such as tune_threshold(tasks, metric=AUC()): task 'a'
+    call = f"{typed[:-1]}, metric={metric!r})" if typed.endswith(")") else typed
+    at_task = call if task is None else f"{call}: task {task!r}"
     _refuse(metric, y, at_task)
     z, y = np.asarray(z, float), np.asarray(y, float)
     order = np.argsort(z)
@@ -73,12 +75,6 @@ def best_threshold(
     slack = 4 * np.finfo(float).eps * np.max(np.abs(delta[allowed]))
     good = candidates[allowed & (delta <= best + slack)]
     return float(good[np.argmin(np.abs(good))])
-
-
-def _place(typed: str, metric: Metric, task: object) -> str:
-    """Such as tune_threshold(tasks, metric=AUC()): task 'a'."""
-    call = f"{typed[:-1]}, metric={metric!r})" if typed.endswith(")") else typed
-    return call if task is None else f"{call}: task {task!r}"
 
 
 def _refuse(metric: Metric, y, at_task: str) -> None:

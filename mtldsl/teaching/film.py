@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from html import escape
+from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mtldsl.display.html import template
 from mtldsl.display.pictures.axes import COLOURS, GREY, plain, pyplot, short
 from mtldsl.display.pictures.graph import graph_plot, label_order
 from mtldsl.errors import DataError
@@ -21,62 +23,17 @@ from mtldsl.utils.validation import quoted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
 # --------------------------------------------------------------------------------------------------------------
 # A film as one page: a picture, a slider, a button; no network, and nothing that moves unasked.
 
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Film of a solve</title>
-<style>
-body {{ font: 16px/1.4 system-ui, sans-serif; margin: 1rem auto; max-width: 60rem; padding: 0 1rem; color: #111; background: #fff }}
-img {{ width: 100%; height: auto }}
-.row {{ display: flex; gap: .75rem; align-items: center }}
-input {{ flex: 1 }}
-button {{ font: inherit; padding: .3rem .9rem }}
-pre {{ white-space: pre-wrap; font-size: .9rem }}
-</style>
-</head>
-<body>
-<img id="frame" alt="{first}" src="{source}">
-<div class="row">
-<button id="play" type="button">Play</button>
-<input id="at" type="range" min="0" max="{last}" value="0" aria-label="frame">
-</div>
-<p id="said" aria-live="polite">{first}</p>
-<pre>{model}</pre>
-<script>
-const frames = {frames}, said = {said}, pause = {pause};
-const image = document.getElementById("frame"), at = document.getElementById("at");
-const words = document.getElementById("said"), play = document.getElementById("play");
-let timer = null;
-function show(k) {{ at.value = k; image.src = frames[k]; image.alt = said[k]; words.textContent = said[k]; }}
-function stop() {{ clearInterval(timer); timer = null; play.textContent = "Play"; }}
-at.addEventListener("input", () => {{ stop(); show(+at.value); }});
-play.addEventListener("click", () => {{
-  if (timer) {{ stop(); return; }}
-  if (+at.value === frames.length - 1) show(0);
-  play.textContent = "Pause";
-  timer = setInterval(() => {{ if (+at.value >= frames.length - 1) stop(); else show(+at.value + 1); }}, pause);
-}});
-</script>
-</body>
-</html>
-"""
-
 
 def page_of(frames: Sequence[bytes], captions: Sequence[str], model: str, seconds: float) -> str:
     """frames : PNG files."""
     sources = [f"data:image/png;base64,{base64.b64encode(one).decode()}" for one in frames]
-    return _PAGE.format(
-        first=escape(captions[0], quote=True), source=sources[0], last=len(sources) - 1, model=escape(model),
-        frames=json.dumps(sources), said=json.dumps(list(captions)).replace("<", "\\u003c"), pause=round(1000 * seconds),
-    )  # fmt: skip
+    page = template("film.html.jinja")
+    return page.render(frames=sources, captions=list(captions), model=model, pause=round(1000 * seconds))
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -159,24 +116,15 @@ def _limits(above: np.ndarray, best: np.ndarray) -> tuple[float, float]:
     return low - room, high + 3.0 * room
 
 
-def unknowns_panel(problem: Any, solutions) -> Callable[[Any, Any], None]:
+def unknowns_panel(problem: Any, solutions) -> Callable[[Any, Any], Any]:
     """Return what draws the left side: the graph of labels, the way between two weights, or a map of W."""
     last = solutions[-1]
     if getattr(last, "label_graph", None) is not None:
-        return _graph(last)
+        order = label_order(last)  # labels stand where the last frame has them
+        return lambda ax, solution: graph_plot(solution, order=order, ax=ax)
     if last.W.size == 2 and len(last.blocks) == 1:
         return _way(problem, solutions)
     return _map(solutions)
-
-
-def _graph(last: Any) -> Callable[[Any, Any], None]:
-    """Labels stand where the last frame has them."""
-    order = label_order(last)
-
-    def draw(ax, solution) -> None:
-        graph_plot(solution, order=order, ax=ax)
-
-    return draw
 
 
 def _way(problem: Any, solutions) -> Callable[[Any, Any], None]:
@@ -259,7 +207,6 @@ class Film:
     steps: tuple[int, ...]
     solutions: tuple[Any, ...]
     panel: Callable[[Axes, Any], Any] | None = field(default=None, repr=False)
-    _drawn: dict = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -278,11 +225,7 @@ class Film:
             raise DataError("axes: write two matplotlib Axes, such as plt.subplots(1, 2)[1]")
         left, right = axes
         k = int(frame) % len(self)
-        draw = self.panel
-        if draw is None:
-            draw = self._drawn.get("panel") or unknowns_panel(self.problem, self.solutions)
-            self._drawn["panel"] = draw
-        draw(left, self.solutions[k])
+        self._draw_unknowns(left, self.solutions[k])
         bounds_panel(right, self.steps, self.solutions, k)
         return axes
 
@@ -303,11 +246,9 @@ class Film:
             with atomic_file(path) as out:
                 out.write(page_of(frames, self._captions(), str(self.problem), seconds).encode())
             return path
-        import io
-
         from PIL import Image  # comes with matplotlib
 
-        pictures = [Image.open(io.BytesIO(one)).convert("RGB").quantize(128) for one in frames]
+        pictures = [Image.open(BytesIO(one)).convert("RGB").quantize(128) for one in frames]
         times = [round(1000 * seconds)] * (len(pictures) - 1) + [round(3000 * seconds)]
         with atomic_file(path) as out:
             pictures[0].save(out, "GIF", save_all=True, append_images=pictures[1:], duration=times, loop=0)
@@ -315,33 +256,29 @@ class Film:
 
     def _repr_html_(self) -> str:
         """In a notebook: the page of `save`, in a frame of its own."""
-        from html import escape
-
         page = page_of(self._rendered(72), self._captions(), str(self.problem), 0.6)
         return f'<iframe srcdoc="{escape(page, quote=True)}" width="100%" height="480" style="border:0" title="film of a solve"></iframe>'
+
+    @cached_property
+    def _draw_unknowns(self) -> Callable[[Axes, Any], Any]:
+        return self.panel or unknowns_panel(self.problem, self.solutions)
 
     def _captions(self) -> list[str]:
         return [caption(step, one) for step, one in zip(self.steps, self.solutions, strict=True)]
 
     def _rendered(self, dpi: int) -> list[bytes]:
         """Every frame as a PNG, all of one size."""
-        import io
-
         plt = pyplot()
         rendered = []
         for k in range(len(self)):
             figure, axes = plt.subplots(1, 2, figsize=(9.6, 4.2), layout="constrained")
             try:
                 self.still(k, axes)
-                rendered.append(_png(figure, io.BytesIO(), dpi))
+                figure.savefig(page := BytesIO(), format="png", dpi=dpi)
+                rendered.append(page.getvalue())
             finally:
                 plt.close(figure)
         return rendered
-
-
-def _png(figure: Figure, into, dpi: int) -> bytes:
-    figure.savefig(into, format="png", dpi=dpi)
-    return into.getvalue()
 
 
 def caption(step: int, solution: Any) -> str:
@@ -413,7 +350,11 @@ def film(
     if solver == "auto":
         solver = problem.solve(tol=tol).solver
     if chosen is None:
-        chosen = _spread(problem.solve(solver, tol=tol, **options).iterations)
+        # 1, 2, 3, ... and ever fewer until the last
+        last = max(int(problem.solve(solver, tol=tol, **options).iterations), 1)
+        chosen = list(range(1, last + 1))
+        if last > SETTINGS.default_frames:
+            chosen = sorted({round(one) for one in np.geomspace(1, last, SETTINGS.default_frames).tolist()})
     found = []
     for step in chosen:
         found.append(problem.solve(solver, tol=tol, max_iter=step, **options))
@@ -428,11 +369,3 @@ def _checked(steps) -> list[int]:
     if not given or not whole or any(a >= b for a, b in pairwise(given)):
         raise DataError(f"steps={quoted(steps)}: write ascending whole numbers above 0, such as range(1, 20)")
     return [int(one) for one in given]
-
-
-def _spread(last: int) -> list[int]:
-    """1, 2, 3, ... and ever fewer until the last."""
-    last = max(int(last), 1)
-    if last <= SETTINGS.default_frames:
-        return list(range(1, last + 1))
-    return sorted({round(one) for one in np.geomspace(1, last, SETTINGS.default_frames).tolist()})

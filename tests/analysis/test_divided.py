@@ -53,6 +53,16 @@ def test_the_division_of_an_elastic_net_is_the_textbook_s():
     assert problem.dual_value(u) == pytest.approx(by_hand, rel=1e-9)
 
 
+def test_units_of_the_inputs_do_not_matter():
+    tasks = mtl.Tasks.shared(100 * X, TASKS.per_task(TASKS.targets)[0][:, None] * np.ones((1, 4)))
+    W = mtl.Weights(tasks)
+    norms = 300 * mtl.l1_norm(W) + 200 * mtl.trace_norm(W)
+    problem = mtl.minimize(mtl.squared_loss(W, tasks) + 5e3 * mtl.ridge(W) + norms)
+    solution = problem.solve(tol=1e-9)
+    (u, *_) = solution.certificate.certificate.proof.loss_duals
+    assert problem.check_bound(np.asarray(u)).value == pytest.approx(solution.objective, rel=1e-8)
+
+
 @pytest.mark.slow
 @for_each("name", ["two norms", "a norm and a bound", "two matrices"])
 def test_where_no_division_passes_the_check_says_so(name):

@@ -296,3 +296,13 @@ def test_several_norms_beside_a_kink_are_refused():
     W, lam = mtl.Weights(tasks, intercept=True), mtl.Parameter(1.0)
     with pytest.raises(mtl.ModelError, match=r"known beside one norm, since .* has a kink at zero"):
         mtl.minimize(mtl.hinge_loss(W, tasks) + lam * mtl.l1_norm(W) + mtl.l21_norm(W)).lambda_max(lam)
+
+
+def test_groups_that_overlap_have_a_value():
+    tasks = tasks_for("squared_loss", seed=5)
+    W, lam = mtl.Weights(tasks), mtl.Parameter(1.0)
+    problem = mtl.minimize(
+        mtl.squared_loss(W, tasks) + lam * mtl.group_norm(W, [[0, 1, 2], [2, 3, 4], [4, 5]])
+    )
+    low, high = problem.lambda_max(lam).bounds
+    assert 0.0 < low <= high <= low * (1 + 1e-6)

@@ -41,7 +41,7 @@ def path_of(name, tasks, intercept):
     problem = mtl.minimize(STATEMENTS[name](W, tasks, lam))
     values = [0.05, 0.2, 1.0, 3.0] if name == "on the loss" else [30.0, 8.0, 2.0, 0.5]
     given = {"solver": "auto", "tol": TOL}
-    points = [one for many in certified_points(problem, lam, values, given) for one in many]
+    points = list(certified_points(problem, lam, values, given))
     return problem, lam, values, points, given
 
 
@@ -74,8 +74,8 @@ def test_points_have_the_same_bits_and_leave_limits_to_solve():
     assert all(np.array_equal(a.coef, b.coef) for a, b in zip(first, again, strict=True))
     tasks, lam = table("shared"), mtl.Parameter(1.0)
     problem = mtl.minimize(mtl.squared_loss(W := mtl.Weights(tasks), tasks) + lam * mtl.l21_norm(W))
-    (points,) = certified_points(problem, lam, [2.0], {"tol": TOL, "max_seconds": 60.0})
-    assert isinstance(points[0], Solution)
+    (point,) = certified_points(problem, lam, [2.0], {"tol": TOL, "max_seconds": 60.0})
+    assert isinstance(point, Solution)
 
 
 @for_each(

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from mtldsl.cli.problem_files.section import ANYTHING, SWITCH, TEXT, FileTable, ProblemFileReader, Rules
-from mtldsl.data.tasks import Tasks
 from mtldsl.errors import ModelError, MTLError
 from mtldsl.language.label_graph import EdgeWeights, NodeWeights
 from mtldsl.language.learned_unknowns import LearnedUnknown
@@ -18,55 +16,6 @@ from mtldsl.language.vocabulary import UNKNOWNS, use_plugins
 from mtldsl.language.weights import Weights
 from mtldsl.problems.named_models import find
 from mtldsl.problems.problem import Problem, minimize
-
-# --------------------------------------------------------------------------------------------------------------
-# What a kind of weights is in the [weights] table of a problem file.
-
-
-@dataclass(frozen=True)
-class WeightsKind:
-    """A kind of weights, written U = "NodeWeights", or V = {kind = "EdgeWeights", edges = "all"}.
-
-    rules      : option -> what it must be
-    make       : the weights for the training tasks, of a name, with these options
-    implied_by : the option that tells the kind where it is not written
-    lacks      : option of another kind -> why this one has none
-    """
-
-    name: str
-    rules: Rules
-    make: Callable[[Tasks, str, dict], Weights]
-    implied_by: str | None = None
-    lacks: dict[str, str] = field(default_factory=dict)
-
-
-# --------------------------------------------------------------------------------------------------------------
-# Weights of a graph of labels (CGM) in the [weights] table of a problem file.
-
-NODES = WeightsKind(
-    "NodeWeights",
-    {"intercept": SWITCH},
-    lambda tasks, name, options: NodeWeights(tasks, name, intercept=options.get("intercept", False)),
-    lacks={
-        "edges": 'edges are those of V = {kind = "EdgeWeights", edges = ...}',
-    },
-)
-
-EDGES = WeightsKind(
-    "EdgeWeights",
-    {
-        "edges": (
-            lambda v: v == "all" or isinstance(v, list),
-            '"all", or a list of pairs of labels such as [["sea", "beach"], [0, 2]], [] for none',
-        )
-    },
-    lambda tasks, name, options: EdgeWeights(tasks, options.get("edges", "all"), name),
-    implied_by="edges",
-    lacks={
-        "intercept": "EdgeWeights have no intercept; give the inputs a column of ones, and every label and edge has one"
-    },
-)
-
 
 # --------------------------------------------------------------------------------------------------------------
 # The [learned] table of a problem file: what is learned beside the weights, by its kind.
@@ -211,19 +160,23 @@ PLUGINS = FileTable("plugins", _RULES, check=_check)
 # --------------------------------------------------------------------------------------------------------------
 # The [weights] table of a problem file: one matrix with a column a task, or another kind of weights from a list.
 
-#: of plain tasks, and, one line each, what a paper needs
-KINDS = {
-    kind.name: kind
-    for kind in (
-        WeightsKind(
-            "Weights",
-            {"intercept": SWITCH},
-            lambda tasks, name, options: Weights(tasks, options.get("intercept", False), name),
-        ),
-        NODES,
-        EDGES,
-    )
+#: A kind of weights -> its options, and what each must be.
+KINDS: dict[str, Rules] = {
+    "Weights": {"intercept": SWITCH},
+    "NodeWeights": {"intercept": SWITCH},
+    "EdgeWeights": {
+        "edges": (
+            lambda v: v == "all" or isinstance(v, list),
+            '"all", or a list of pairs of labels such as [["sea", "beach"], [0, 2]], [] for none',
+        )
+    },
 }
+
+#: An option that a kind lacks -> why.
+_LACKS = {
+    ("NodeWeights", "edges"): 'edges are those of V = {kind = "EdgeWeights", edges = ...}',
+    ("EdgeWeights", "intercept"): "EdgeWeights have no intercept; give the inputs a column of ones, and every label and edge has one",
+}  # fmt: skip
 
 
 def _read_weights(reading: ProblemFileReader) -> None:
@@ -252,22 +205,25 @@ def _weights(reading: ProblemFileReader, name: str, options) -> Weights:
             path,
             value=True,
         )
-    implied = next((kind.name for kind in KINDS.values() if kind.implied_by in options), "Weights")
-    kind = options.get("kind", implied)
+    kind = options.get("kind", "EdgeWeights" if "edges" in options else "Weights")
     if not isinstance(kind, str) or kind not in KINDS:
         raise file.error(
             f"there are no weights of the kind {kind!r}{nearest(str(kind), KINDS)}",
             (*path, "kind") if is_table else path,
             value=True,
         )
-    kind = KINDS[kind]
     if is_table:
-        for option, advice in kind.lacks.items():
-            if option in options:
-                raise file.error(advice, (*path, option))
-        reading.require(path, {"kind": ANYTHING} | kind.rules)
-    with file.placing(next(((*path, key) for key in kind.rules if key in options), path)):
-        return kind.make(reading.tasks_train, name, options)
+        for option in options:
+            if (kind, option) in _LACKS:
+                raise file.error(_LACKS[kind, option], (*path, option))
+        reading.require(path, {"kind": ANYTHING} | KINDS[kind])
+    tasks, intercept = reading.tasks_train, options.get("intercept", False)
+    with file.placing(next(((*path, key) for key in KINDS[kind] if key in options), path)):
+        if kind == "EdgeWeights":
+            return EdgeWeights(tasks, options.get("edges", "all"), name)
+        if kind == "NodeWeights":
+            return NodeWeights(tasks, name, intercept=intercept)
+        return Weights(tasks, intercept, name)
 
 
 WEIGHTS = FileTable("weights", names=True, read=_read_weights)

@@ -95,7 +95,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -146,7 +146,10 @@ _TABLES = (
 )
 
 #: the top of the file, whose keys are its own and every table, then the tables
-SECTIONS: tuple[FileTable, ...] = (TOP.holding({table.name: TABLE for table in _TABLES}), *_TABLES)
+SECTIONS: tuple[FileTable, ...] = (
+    replace(TOP, rules=TOP.rules | {table.name: TABLE for table in _TABLES}),
+    *_TABLES,
+)
 
 
 @dataclass(kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -85,10 +85,6 @@ class FileTable:
     names: bool = False
     check: Callable[[ProblemFileReader], None] | None = None
     read: Callable[[ProblemFileReader], None] | None = None
-
-    def holding(self, rules: Rules) -> FileTable:
-        """The same with more keys."""
-        return replace(self, rules=self.rules | rules)
 
     def checked(self, reading: ProblemFileReader) -> None:
         """DataError with its place for the first key, or value, that cannot stand there."""

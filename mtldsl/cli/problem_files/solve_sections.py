@@ -150,25 +150,20 @@ def _advice(sections: Iterable[FileTable], rules: Rules) -> Callable[[str], str]
     return advice
 
 
-def _rules_of(solver) -> Rules:
-    """The rules with this solver; solvers of one's own may have come since this module was read."""
+def _rules_of(name) -> Rules:
+    """The rules with this solver and its own options; solvers of one's own may have come since this module was read.
+
+    An option without choices has the kind of its default; None stands for a number that the solver finds itself.
+    """
     _, says = one_of(names := ("auto", *SOLVERS))
-    return _RULES_SOLVE | {"solver": (SolverName(names), says)} | _options_of(solver)
-
-
-def _options_of(name) -> Rules:
-    """The rules of one solver's own options."""
-    if not is_solver(name):
-        return {}
-    solver = get_solver(name)
-    rules = {key: one_of(words) for key, words in solver.choices.items()}
-    rules |= dict.fromkeys(solver.writes, PATH)
-    return {key: rules.get(key, _rule_like(default)) for key, default in solver.options.items()}
-
-
-def _rule_like(default) -> Rule:
-    """The rule of an option without choices, from the kind of its default; None stands for a number that the solver finds itself."""
-    return SWITCH if isinstance(default, bool) else TEXT if isinstance(default, str) else FINITE
+    rules = _RULES_SOLVE | {"solver": (SolverName(names), says)}
+    if is_solver(name):
+        solver = get_solver(name)
+        for key, default in solver.options.items():
+            rules[key] = SWITCH if isinstance(default, bool) else TEXT if isinstance(default, str) else FINITE
+        rules |= {key: one_of(words) for key, words in solver.choices.items()}
+        rules |= dict.fromkeys(solver.writes, PATH)
+    return rules
 
 
 SOLVE = FileTable("solve", _RULES_SOLVE, check=_check, read=_read_solve)
@@ -178,15 +173,12 @@ SOLVE = FileTable("solve", _RULES_SOLVE, check=_check, read=_read_solve)
 # What a problem file writes, and where: a file of a stranger that is solved stays inside its own folder, unless the user says otherwise, and
 # nothing that was read is written over.
 
-_REPORTS = (".txt", ".html", ".json")
+
+def _ending(*endings: str) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, str) and value.endswith(endings)
 
 
-def _report(value) -> bool:
-    return isinstance(value, str) and value.endswith(_REPORTS)
-
-
-def _table(value) -> bool:
-    return isinstance(value, str) and value.endswith(".csv")
+_table = _ending(".csv")
 
 
 _NAMES: Rule = (
@@ -196,7 +188,7 @@ _NAMES: Rule = (
 _RULES_OUTPUT: Rules = {
     "solution": TEXT,
     "proof": TEXT,
-    "report": (_report, "a path that ends in .txt, .html or .json"),
+    "report": (_ending(".txt", ".html", ".json"), "a path that ends in .txt, .html or .json"),
     "metrics": _NAMES,
     "predictions": (
         lambda v: _table(v) or isinstance(v, dict),
@@ -252,7 +244,10 @@ def _read_output(reading: ProblemFileReader) -> None:
             ):  # that they are there is said before the solve
                 table["new"] = regular_file(folder / table["new"])
         reading.predictions = table
-    reading.outputs = {kind: _path(reading, kind, name) for kind, name in said.items()}
+    for kind, name in said.items():
+        with file.placing(("output", kind)):  # a solution and a proof are .npz files, whatever their names
+            path = folder / name
+            reading.outputs[kind] = npz_path(path) if kind in ("solution", "proof") else path
     if not reading.allow_outside:
         for place, path in _written(reading):
             if not _is_inside(path, folder):
@@ -280,9 +275,10 @@ def require_outputs_apart(reading: ProblemFileReader) -> None:
 
 def _written(reading: ProblemFileReader) -> list[tuple[tuple, Path]]:
     """(place, path) of all that [output] and the solver's options say to write."""
-    predictions, solve = reading.table("output").get("predictions"), reading.table("solve")
+    output, solve = reading.table("output"), reading.table("solve")
     places: list[tuple[tuple, Path]] = [
-        (_place(kind, predictions), path) for kind, path in reading.outputs.items()
+        (("output", kind, *(["path"] if isinstance(output[kind], dict) else [])), path)
+        for kind, path in reading.outputs.items()
     ]
     return places + [
         (("solve", key), reading.folder / str(solve[key]))
@@ -296,18 +292,6 @@ def _typed(file: TomlFile, place: tuple) -> str:
     for key in place:
         typed = typed[key]
     return str(typed)
-
-
-def _place(kind: str, predictions) -> tuple[str, ...]:
-    inner = ("path",) if kind == "predictions" and isinstance(predictions, dict) else ()
-    return ("output", kind, *inner)
-
-
-def _path(reading: ProblemFileReader, kind: str, name: str) -> Path:
-    """A solution and a proof are .npz files, whatever their names."""
-    path = reading.folder / name
-    with reading.file.placing(("output", kind)):
-        return npz_path(path) if kind in ("solution", "proof") else path
 
 
 def _is_inside(path: Path, folder: Path) -> bool:
@@ -394,11 +378,8 @@ _RULES_VALIDATION = {
 
 
 def _numbers(value: Any) -> bool:
-    return isinstance(value, list) and value != [] and all(_positive(one) for one in value)
-
-
-def _positive(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf")
+    positive, _ = number(0.0, float("inf"), "")
+    return isinstance(value, list) and value != [] and all(map(positive, value))
 
 
 def _read_validation(reading: ProblemFileReader) -> None:

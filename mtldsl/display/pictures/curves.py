@@ -314,13 +314,15 @@ def trace_plot(
     traces = {name: _trace(looks, against, name) for name, looks in runs.items()}
     if best is None:
         best = min(float(objectives.min()) for _, objectives in traces.values())
-    lowest = min(map(_lowest_inside, runs.values()))
+    inside = [look["objective"] for looks in runs.values() for look in looks if not look.get("violation")]
+    lowest = min(inside, default=np.inf)
     if lowest < best - 1e-8 * max(1.0, abs(best)):
         raise DataError(
             f"best={best!r}: a run reached {lowest:.10g}, which is lower",
             write_instead="leave best out, or give a bound",
         )
-    log_time = against == "seconds" and _spread(traces) > 20
+    ends = [float(x.max()) for x, _ in traces.values()]
+    log_time = against == "seconds" and max(ends) > 20 * min(ends)
     ax = axes_for(ax)
     for (name, (x, objectives)), colour in zip(traces.items(), cycle(len(traces)), strict=True):
         above = objectives - best
@@ -360,14 +362,3 @@ def _trace(looks, against: str, name) -> tuple[np.ndarray, np.ndarray]:
     if not finite.any():
         raise DataError(f"{of} has no look with a finite objective: there is nothing to draw")
     return x[finite], objectives[finite]
-
-
-def _lowest_inside(looks) -> float:
-    """The lowest objective of the looks that violate no constraint."""
-    return min((look["objective"] for look in looks if not look.get("violation")), default=np.inf)
-
-
-def _spread(traces) -> float:
-    """The longest run over the shortest."""
-    ends = [float(x.max()) for x, _ in traces.values()]
-    return max(ends) / min(ends) if min(ends) > 0 else np.inf

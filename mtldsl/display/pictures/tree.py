@@ -192,7 +192,10 @@ def tree_plot(
     theta[theta <= SETTINGS.zero_weight_share * theta.max(initial=0.0)] = 0.0
     x, y = _places(nodes)
     n, levels = round(float(y.max())) + 1, float(x.max())
-    labels = [_label(node, value) for node, value in zip(nodes, theta, strict=True)]
+    labels = [
+        short(node.name, 24) + ("" if node.kernel is None else f"  {_number(value)}")
+        for node, value in zip(nodes, theta, strict=True)
+    ]
     plt = pyplot()
 
     own = ax is None
@@ -290,12 +293,6 @@ def _draw_nodes(ax: Axes, nodes: list[TreeNode], theta, x, y, diameter: float):
         x[held], y[held], s=sizes, c=shades.to_rgba(theta[held]), edgecolor="#1d3f63", linewidths=0.6, **over
     )
     return shades
-
-
-def _label(node: TreeNode, value: float) -> str:
-    if node.kernel is None:
-        return short(node.name, 24)
-    return f"{short(node.name, 24)}  {_number(value)}"
 
 
 def _number(value: float) -> str:

@@ -56,7 +56,13 @@ class Stumps:
         """
         W_plus, W_minus = np.where(self.positive, weights, 0.0), np.where(self.positive, 0.0, weights)
         total = W_plus.sum(axis=0), W_minus.sum(axis=0)
-        judge = _normaliser if confident else _error
+
+        def judge(plus, minus) -> np.ndarray:
+            """Z of a side, or its weighted error."""
+            if confident:
+                return 2.0 * np.sqrt(np.maximum(plus * minus, 0.0)).sum(axis=1)
+            return np.minimum(plus, minus).sum(axis=1)
+
         least, at = np.inf, None
         for j, (order, ends) in enumerate(zip(self.order, self.ends, strict=True)):
             if not ends.size:
@@ -85,14 +91,6 @@ class Stumps:
         if confident:  # smoothed by one weight's share, so that answers are finite
             return 0.5 * np.log((plus + 1.0 / size) / (minus + 1.0 / size))
         return np.where(plus > minus, 1.0, -1.0)
-
-
-def _normaliser(plus, minus) -> np.ndarray:
-    return 2.0 * np.sqrt(np.maximum(plus * minus, 0.0)).sum(axis=1)
-
-
-def _error(plus, minus) -> np.ndarray:
-    return np.minimum(plus, minus).sum(axis=1)
 
 
 # --------------------------------------------------------------------------------------------------------------

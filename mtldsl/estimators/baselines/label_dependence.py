@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations, permutations
+from itertools import permutations
 
 import networkx as nx
 import numpy as np
@@ -20,7 +20,7 @@ from mtldsl.estimators.baselines.base_baseline import (
 )
 
 # --------------------------------------------------------------------------------------------------------------
-# The best directed acyclic graph over a few discrete variables, by a score that is a sum over the variables.
+# A directed acyclic graph over discrete variables, by a score that is a sum over the variables.
 
 
 class FamilyScores:
@@ -49,47 +49,9 @@ class FamilyScores:
         return likelihood - 0.5 * np.log(self.n) * (r - 1) * q
 
 
-def best_graph(K: int, score, max_parents: int) -> list[tuple[int, ...]]:
-    """The parents of each variable in a graph of the highest sum of score(variable, parents): exact, by dynamic programming over sets.
-
-    The best graph over a set has a last variable, a sink, with the best parents among the others; its time grows as K 2^K.
-
-    Source: Silander and Myllymaki, A simple approach for finding the globally optimal Bayesian network structure (2006).
-    """
-    best: list[dict[int, tuple[float, tuple[int, ...]]]] = []  # per variable: the best parents within a set
-    for v in range(K):
-        others = [u for u in range(K) if u != v]
-        own = {
-            sum(1 << u for u in parents): (score(v, parents), parents)
-            for size in range(min(max_parents, K - 1) + 1)
-            for parents in combinations(others, size)
-        }
-        within: dict[int, tuple[float, tuple[int, ...]]] = {}
-        for members in range(1 << K):
-            if members >> v & 1:
-                continue
-            smaller = [within[members & ~(1 << u)] for u in others if members >> u & 1]
-            here = [own[members]] if members in own else []
-            # of equally good ones that with fewer parents
-            within[members] = max(here + smaller, key=lambda each: (each[0], -len(each[1])))
-        best.append(within)
-    whole: list[tuple[float, int]] = [(0.0, -1)]
-    for members in range(1, 1 << K):
-        sinks = [v for v in range(K) if members >> v & 1]
-        totals = [whole[members & ~(1 << v)][0] + best[v][members & ~(1 << v)][0] for v in sinks]
-        at = int(np.argmax(totals))
-        whole.append((totals[at], sinks[at]))
-    parents: list[tuple[int, ...]] = [()] * K
-    members = (1 << K) - 1
-    while members:
-        v = whole[members][1]
-        members &= ~(1 << v)
-        parents[v] = best[v][members][1]
-    return parents
-
-
 def climbed_graph(K: int, score, max_parents: int) -> list[tuple[int, ...]]:
-    """As `best_graph` for more variables, greedily: from no edge, the edge whose adding, removal or reversal raises the sum most."""
+    """The parents of each variable in a graph with a high sum of score(variable, parents), found greedily: from no edge, the edge whose
+    adding, removal or reversal raises the sum most, until none does."""
     parents: list[set[int]] = [set() for _ in range(K)]
 
     def gain(changed: dict[int, set[int]]) -> float:
@@ -131,10 +93,8 @@ def in_order(parents) -> list[int]:
 
 @dataclass(frozen=True)
 class LabelDependenceSettings:
-    """Limits of the search of a graph of labels."""
+    """Limit of a probability: `min_probability_share` of a state that was never seen together, which is not impossible."""
 
-    exact_labels: int = 10  # labels up to which it is exact: K 2^K steps
-    # probability of a state that was never seen together: it is not impossible
     min_probability_share: float = 1e-12
 
 
@@ -145,7 +105,7 @@ class LEAD(ClassifierBaseline):
     """Each label from the rows and its parents in a network that was learned from errors (LEAD).
 
         h_k the classifier fitted to (X, y_k);  e_k = y_k - h_k(X) in {-1, 0, 1}, what x alone does not explain
-        G = the directed acyclic graph over the labels with the highest BIC of e_1, ..., e_K, at most `max_parents` parents each
+        G = a directed acyclic graph over the labels with a high BIC of e_1, ..., e_K, at most `max_parents` parents each
         f_k the classifier fitted to ([X, y_parents(k)], y_k);  in the order of G: y_k = f_k(x, predicted y_parents(k))
 
     estimator    : a classifier of scikit-learn's, None for LogisticRegression(max_iter=1000)
@@ -153,7 +113,7 @@ class LEAD(ClassifierBaseline):
     random_state : whatever is random in the classifier and has no random_state of its own is drawn from it
 
     What is simplified: the paper leaves the network to other programs; here the errors of predicted labels on the training rows are
-    scored by BIC, exactly up to ten labels and greedily beyond. A classifier that does not err on its training rows has no errors to learn
+    scored by BIC, and edges are added, removed and reversed greedily. A classifier that does not err on its training rows has no errors to learn
     from, and the graph is empty. X, Y and what else is raised are as in `BinaryRelevance`; predict_proba is P(y_k = 1 | x, predicted
     parents). Attributes after `fit`: parents_, a tuple of positions for each label; order_; estimators_, f_k; classes_, label_classes_.
 
@@ -165,7 +125,7 @@ class LEAD(ClassifierBaseline):
     >>> X, noise = rng.normal(size=(400, 2)), rng.normal(size=400)
     >>> Y = np.stack([X[:, 0] + noise > 0, X[:, 1] + noise > 0, X[:, 0] > 0], axis=1)
     >>> LEAD().fit(X, Y).parents_
-    [(1,), (), ()]
+    [(), (0,), ()]
     """
 
     def __init__(self, estimator=None, *, max_parents=3, random_state=0):
@@ -179,11 +139,9 @@ class LEAD(ClassifierBaseline):
 
     def _learn(self, X, Y) -> None:
         rng = check_random_state(self.random_state)
-        K = Y.shape[1]
         alone = [fit_classifier(self._base(), X, y, rng) for y in Y.T]
         errors = Y - np.stack([margin(model, X) > 0 for model in alone], axis=1)
-        search = best_graph if SETTINGS.exact_labels >= K else climbed_graph
-        self.parents_ = search(K, FamilyScores(errors).of, self.max_parents)
+        self.parents_ = climbed_graph(Y.shape[1], FamilyScores(errors).of, self.max_parents)
         self.order_ = in_order(self.parents_)
         self.estimators_ = [
             fit_classifier(self._base(), with_columns(X, Y[:, list(parents)]), y, rng) if parents else model
@@ -253,7 +211,8 @@ class PLEM(ClassifierBaseline):
 
     def _learn(self, X, Y) -> None:
         rng = check_random_state(self.random_state)
-        self.edges_ = _spanning_tree(Y.T @ Y)
+        rows = nx.from_numpy_array(Y.T @ Y + 1)  # labels that are never together have an edge, too
+        self.edges_ = list(nx.bfs_edges(nx.maximum_spanning_tree(rows), 0))
         self.estimators_ = [fit_classifier(self._base(), X, y, rng) for y in Y.T]
         self.pair_estimators_ = [
             fit_classifier(self._base(), X, 2 * Y[:, j] + Y[:, k], rng) for j, k in self.edges_
@@ -285,14 +244,3 @@ def _max_marginals(nodes, edges, pairs) -> np.ndarray:
         # what the parent knows without the child
         whole[child] += (pair + (whole[parent] - message)[:, :, None]).max(axis=1)
     return np.stack([each[:, 1] - each[:, 0] for each in whole], axis=1)
-
-
-def _spanning_tree(weights) -> list[tuple[int, int]]:
-    """(parent, child) in the order in which Prim's algorithm adds them from label 0; of equal edges the first child, then parent."""
-    K = len(weights)
-    inside, edges = [0], []
-    while len(inside) < K:
-        _, child, parent = min((-weights[j, k], k, j) for j in inside for k in range(K) if k not in inside)
-        edges.append((parent, child))
-        inside.append(child)
-    return edges

@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
 from sklearn.utils import check_random_state
 
+from mtldsl.atoms.losses.multiclass import on_simplex
 from mtldsl.errors import DataError
 from mtldsl.estimators.baselines.base_baseline import (
     Baseline,
@@ -223,7 +224,7 @@ def _nearby(slopes, heights, alpha, centre, tau: float, C: float) -> tuple[np.nd
     at, t = alpha, 1.0
     for _ in range(SETTINGS.inner_steps):
         Q = _projected(centre - tau * (half + C * (at @ flat).reshape(centre.shape)))
-        new = _on_simplex(at + step * C * (heights + flat @ Q.ravel()))
+        new = on_simplex([at + step * C * (heights + flat @ Q.ravel())])[0]
         if float((at - new) @ (new - alpha)) > 0:
             at, t = new, 1.0
         else:
@@ -233,13 +234,6 @@ def _nearby(slopes, heights, alpha, centre, tau: float, C: float) -> tuple[np.nd
         if moved <= 1e-12:
             break
     return alpha, _projected(centre - tau * (half + C * (alpha @ flat).reshape(centre.shape)))
-
-
-def _on_simplex(v: np.ndarray) -> np.ndarray:
-    """The nearest point whose entries are >= 0 and sum to 1."""
-    ordered = np.sort(v)[::-1]
-    excess = (np.cumsum(ordered) - 1.0) / np.arange(1, len(v) + 1)
-    return np.maximum(v - excess[np.flatnonzero(ordered > excess)[-1]], 0.0)
 
 
 def _bound(A, b: float, C: float) -> float:

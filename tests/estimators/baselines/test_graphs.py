@@ -10,7 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from mtldsl import ModelError
 from mtldsl.estimators.baselines import LEAD, PLEM, BinaryRelevance
-from mtldsl.estimators.baselines.label_dependence import FamilyScores, best_graph, climbed_graph
+from mtldsl.estimators.baselines.label_dependence import FamilyScores, climbed_graph
 from tests.estimators.baselines.cases import labels
 from tests.loops import for_each
 
@@ -33,18 +33,15 @@ def total(parents, score) -> float:
 
 
 @for_each("most", [0, 1, 2, 3])
-def test_the_best_graph_is_the_best_of_all(most):
+def test_the_climbed_graph_is_the_best_of_four_labels(most):
     """Every graph over four variables: a set of parents each, kept where there is no circle."""
     score = FamilyScores(Y).of
     others = [[u for u in range(4) if u != v] for v in range(4)]
     sets = [[p for size in range(most + 1) for p in combinations(each, size)] for each in others]
     every = [total(graph, score) for graph in product(*sets) if acyclic(graph)]
-    found = best_graph(4, score, most)
+    found = climbed_graph(4, score, most)
     assert acyclic(found) and max(map(len, found)) <= most
     np.testing.assert_allclose(total(found, score), max(every), rtol=1e-12)
-    climbed = climbed_graph(4, score, most)
-    assert acyclic(climbed) and max(map(len, climbed)) <= most
-    assert total([()] * 4, score) <= total(climbed, score) <= total(found, score) + 1e-9
 
 
 def test_without_parents_lead_is_binary_relevance():
@@ -59,7 +56,7 @@ def test_lead_by_hand():
     model = LEAD().fit(X, Y)
     alone = np.stack([LogisticRegression(max_iter=1000).fit(X, y).predict(X) for y in Y.T], axis=1)
     score = FamilyScores(Y - alone).of
-    np.testing.assert_allclose(total(model.parents_, score), total(best_graph(4, score, 3), score))
+    np.testing.assert_allclose(total(model.parents_, score), total(climbed_graph(4, score, 3), score))
     assert any(model.parents_)
     known: dict[int, np.ndarray] = {}
     while len(known) < 4:
