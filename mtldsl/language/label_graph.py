@@ -278,20 +278,18 @@ def costs_in_order(costs: Any, tasks: Tasks, typed: str) -> Any:
     if not isinstance(costs, dict):
         return costs
     names = tasks.task_names
-    if costs and all(isinstance(key, tuple) for key in costs):
-        places = {name: k for k, name in enumerate(names)} | {k: k for k in range(len(names))}
-        for label in (label for clique in costs for label in clique):
-            if label not in places:
-                raise ModelError(
-                    f"there is no label {label!r}; there are {', '.join(map(repr, names))}", term=typed
-                )
-        by_place = [([places[label] for label in clique], table) for clique, table in costs.items()]
-        return checked_tables(by_place, typed)
-    for label in costs:
-        if label not in names:
+    places: dict[Any, int] = {name: k for k, name in enumerate(names)}
+    tables = bool(costs) and all(isinstance(key, tuple) for key in costs)
+    if tables:
+        places |= {k: k for k in range(len(names))}
+    for label in (label for key in costs for label in (key if tables else (key,))):
+        if label not in places:
             raise ModelError(
                 f"there is no label {label!r}; there are {', '.join(map(repr, names))}", term=typed
             )
+    if tables:
+        by_place = [([places[label] for label in clique], table) for clique, table in costs.items()]
+        return checked_tables(by_place, typed)
     for label in names:
         if label not in costs:
             raise ModelError(
