@@ -25,13 +25,6 @@ from mtldsl.utils.validation import as_list, as_whole, quoted
 # What a user may give as the edges of a graph of labels, as sorted positions.
 
 
-def edges_text(edges) -> str:
-    """As it is quoted in messages."""
-    if hasattr(edges, "edges") and hasattr(edges, "nodes"):
-        return "<graph>"
-    return quoted(edges, 60)
-
-
 def checked_edges(edges, names: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
     """Cliques of label positions, each in increasing order; ModelError where one does not make sense."""
     if isinstance(edges, str):
@@ -157,7 +150,8 @@ class EdgeWeights(Weights):
         try:
             self.cliques = Cliques(len(names), checked_edges(edges, names))
         except ModelError as error:
-            typed = edges_text(edges)
+            is_graph = hasattr(edges, "edges") and hasattr(edges, "nodes")
+            typed = "<graph>" if is_graph else quoted(edges, 60)
             raise error.within(Spelled(f"EdgeWeights(tasks, edges={typed})", f"edges = {typed}")) from None
         super().__init__(tasks, name=name)
 
