@@ -177,6 +177,14 @@ class RowProfile:
     square: float | np.ndarray | None = None
 
 
+def broadcasts(values, shape: tuple[int, int]) -> bool:
+    """Tell whether a number, or an array, broadcasts to this shape."""
+    try:
+        return np.broadcast_shapes(np.shape(values), shape) == tuple(shape)
+    except ValueError:
+        return False
+
+
 def is_same_along_rows(values) -> bool:
     """Tell whether a number, or an array that broadcasts to a matrix, is one number along every row."""
     return np.ndim(values) == 0 or bool(np.all(values == values[..., :1]))

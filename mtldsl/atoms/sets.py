@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.atom import ENTRIES, in_parentheses, is_same_along_rows, register
+from mtldsl.atoms.atom import ENTRIES, broadcasts, in_parentheses, is_same_along_rows, register
 from mtldsl.atoms.matrix_function import Set, WithoutConjugate
 from mtldsl.atoms.prox.shrinkage import water_level
 from mtldsl.atoms.prox.spectral_matrix import singular_values, thin_svd
@@ -59,17 +59,12 @@ class _BoundSet(Set):
         object.__setattr__(self, "bound", _checked(self.bound, self.symbol, self.no_bound))
 
     def check(self, shape):
-        if isinstance(self.bound, np.ndarray):
-            try:
-                fits = np.broadcast_shapes(self.bound.shape, shape) == tuple(shape)
-            except ValueError:
-                fits = False
-            if not fits:
-                return (
-                    f"a bound of shape {self.bound.shape} does not broadcast to the argument's shape "
-                    f"{tuple(shape)}; write a number or an array of that shape"
-                )
-        return None
+        if broadcasts(self.bound, shape):
+            return None
+        return (
+            f"a bound of shape {np.shape(self.bound)} does not broadcast to the argument's shape "
+            f"{tuple(shape)}; write a number or an array of that shape"
+        )
 
     def latex(self, argument):
         shown = "B" if isinstance(self.bound, np.ndarray) else f"{self.bound:g}"

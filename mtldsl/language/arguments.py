@@ -120,17 +120,8 @@ def short(value) -> str:
 # The word `mkl_norm`: its similarities become kernels between the tasks of W, and theta an unknown, a given array, or p.
 
 
-@dataclass(frozen=True)
-class PrintSettings:
-    """Limit of printed similarities.
-
-    shown_characters : characters up to which they are printed one by one
-    """
-
-    shown_characters: int = 80
-
-
-SETTINGS = PrintSettings()
+#: Characters up to which similarities are printed one by one.
+SHOWN_CHARACTERS = 80
 
 
 @dataclass(frozen=True)
@@ -222,7 +213,7 @@ def _checked_theta(theta, n: int, typed: str) -> KernelWeights | np.ndarray:
 def _typed(W: Affine, similarities, theta, p) -> str:
     parts = [W.text, _list_text(similarities)]
     if theta is not None:
-        parts.append(getattr(theta, "text", None) or _short(theta))
+        parts.append(getattr(theta, "text", None) or constant_text(theta))
     if p is not None:
         number = as_float(p)
         parts.append(f"p={quoted(p) if number is None else f'{number:g}'}")
@@ -237,15 +228,7 @@ def _list_text(similarities) -> str:
         for one in similarities
     ]
     whole = f"[{', '.join(texts)}]"
-    is_short = len(whole) <= SETTINGS.shown_characters
-    return whole if is_short else f"[{texts[0]}, ... {len(texts)} similarities]"
-
-
-def _short(value) -> str:
-    try:
-        return constant_text(value)
-    except (TypeError, ValueError):
-        return quote_value(value)
+    return whole if len(whole) <= SHOWN_CHARACTERS else f"[{texts[0]}, ... {len(texts)} similarities]"
 
 
 def _sides(W: Affine) -> _AxisNames:

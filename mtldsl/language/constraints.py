@@ -148,6 +148,11 @@ class RangeConstraint:
         return now
 
 
+def refused_comparison(symbol: str) -> Any:
+    """The operator of a class whose `_refuse` says why there is no such comparison."""
+    return lambda self, other: self._refuse(symbol, other)
+
+
 class UpperBounded:
     """A number of what is learned that stands in a comparison by itself, and is bounded from above."""
 
@@ -187,17 +192,7 @@ class UpperBounded:
             write_instead=f"write {self.text} <= 1",
         )
 
-    def __ge__(self, other):
-        self._refuse(">=", other)
-
-    def __gt__(self, other):
-        self._refuse(">", other)
-
-    def __lt__(self, other):
-        self._refuse("<", other)
-
-    def __ne__(self, other):
-        self._refuse("!=", other)
+    __ge__, __gt__, __lt__, __ne__ = map(refused_comparison, (">=", ">", "<", "!="))
 
 
 class Trace(UpperBounded):

@@ -7,7 +7,6 @@ from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from mtldsl.errors import ModelError
 from mtldsl.language.constraints import Constraint, compare, compare_expressions
@@ -27,6 +26,7 @@ from mtldsl.language.scalars import (
     index_latex,
     index_text,
     is_foreign,
+    picked_rows,
     selector,
 )
 from mtldsl.utils.validation import as_whole, quoted
@@ -85,11 +85,8 @@ def _picked(matrix: Any, names: tuple[str, ...]) -> tuple[str, ...]:
     """The names that a matrix of zeros and a one a row picks; () of any other matrix."""
     if matrix is None:
         return tuple(names)
-    rows = sparse.csr_array(matrix)
-    rows.eliminate_zeros()
-    if not (np.all(np.diff(rows.indptr) == 1) and np.all(rows.data == 1.0)):
-        return ()
-    return tuple(names[j] for j in rows.indices)
+    picked = picked_rows(matrix)
+    return () if picked is None else tuple(names[j] for j in picked)
 
 
 def _agreed(of_parts: list[tuple[str, ...]]) -> tuple[str, ...]:
@@ -222,7 +219,9 @@ class Affine(Mixable):
         scalar = as_scalar(other)
         if scalar is None:
             raise ModelError(f"{self.text} / {_shown(other)}: divide by a nonzero number or a Parameter")
-        result = self * (1.0 / scalar if scalar.parameters else 1.0 / _nonzero(scalar, self))
+        if not scalar.parameters and scalar.value == 0:
+            raise ModelError(f"{self.text} / 0: division by zero")
+        result = self * (1.0 / scalar)
         result.text = f"{bracket(self, 2)} / {bracket(scalar, 3)}"
         result.latex = rf"\frac{{{self.latex}}}{{{scalar.latex}}}"
         return result
@@ -245,7 +244,10 @@ class Affine(Mixable):
     # -------------------------------------------------------------------------------------- linear maps
 
     def __matmul__(self, right):
-        _refuse_product(right, f"{self.text} @ ...")
+        if isinstance(right, Affine):
+            raise ModelError(
+                f"{self.text} @ ...: a product of two unknowns is not affine, so no term made of it is convex"
+            )
         matrix = as_factor(right, f"{self.text} @ ...")
         if matrix is None:
             return NotImplemented
@@ -378,11 +380,6 @@ class Affine(Mixable):
 # ------------------------------------------------------------------------------------------------- helpers
 
 
-def _refuse_product(value, typed: str) -> None:
-    if isinstance(value, Affine):
-        raise ModelError(f"{typed}: a product of two unknowns is not affine, so no term made of it is convex")
-
-
 def _shown(other) -> str:
     """A number in full, an array by its shape, an expression as typed."""
     text = getattr(other, "text", None)
@@ -397,12 +394,6 @@ def _positions(key, selected):
         return key
     plain = isinstance(key, list | tuple | np.ndarray) and np.asarray(key).dtype.kind in "biu"
     return np.asarray(key) if plain else selected.indices
-
-
-def _nonzero(scalar: Scalar, expression: Affine) -> float:
-    if scalar.value == 0:
-        raise ModelError(f"{expression.text} / 0: division by zero")
-    return scalar.value
 
 
 def _scaled(part: AffineTerm, scalar: Scalar) -> AffineTerm:

@@ -25,13 +25,6 @@ from mtldsl.utils.validation import as_list, as_whole, quoted
 # What a user may give as the edges of a graph of labels, as sorted positions.
 
 
-def edges_text(edges) -> str:
-    """As it is quoted in messages."""
-    if hasattr(edges, "edges") and hasattr(edges, "nodes"):
-        return "<graph>"
-    return quoted(edges, 60)
-
-
 def checked_edges(edges, names: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
     """Cliques of label positions, each in increasing order; ModelError where one does not make sense."""
     if isinstance(edges, str):
@@ -157,7 +150,8 @@ class EdgeWeights(Weights):
         try:
             self.cliques = Cliques(len(names), checked_edges(edges, names))
         except ModelError as error:
-            typed = edges_text(edges)
+            is_graph = hasattr(edges, "edges") and hasattr(edges, "nodes")
+            typed = "<graph>" if is_graph else quoted(edges, 60)
             raise error.within(Spelled(f"EdgeWeights(tasks, edges={typed})", f"edges = {typed}")) from None
         super().__init__(tasks, name=name)
 
@@ -278,20 +272,18 @@ def costs_in_order(costs: Any, tasks: Tasks, typed: str) -> Any:
     if not isinstance(costs, dict):
         return costs
     names = tasks.task_names
-    if costs and all(isinstance(key, tuple) for key in costs):
-        places = {name: k for k, name in enumerate(names)} | {k: k for k in range(len(names))}
-        for label in (label for clique in costs for label in clique):
-            if label not in places:
-                raise ModelError(
-                    f"there is no label {label!r}; there are {', '.join(map(repr, names))}", term=typed
-                )
-        by_place = [([places[label] for label in clique], table) for clique, table in costs.items()]
-        return checked_tables(by_place, typed)
-    for label in costs:
-        if label not in names:
+    places: dict[Any, int] = {name: k for k, name in enumerate(names)}
+    tables = bool(costs) and all(isinstance(key, tuple) for key in costs)
+    if tables:
+        places |= {k: k for k in range(len(names))}
+    for label in (label for key in costs for label in (key if tables else (key,))):
+        if label not in places:
             raise ModelError(
                 f"there is no label {label!r}; there are {', '.join(map(repr, names))}", term=typed
             )
+    if tables:
+        by_place = [([places[label] for label in clique], table) for clique, table in costs.items()]
+        return checked_tables(by_place, typed)
     for label in names:
         if label not in costs:
             raise ModelError(

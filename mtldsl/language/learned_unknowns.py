@@ -12,7 +12,14 @@ from mtldsl.atoms.learned_structures.task_kernels import KernelWeightBall
 from mtldsl.data.tasks import Tasks
 from mtldsl.display.math import matrix_latex
 from mtldsl.errors import ModelError, Spelled
-from mtldsl.language.constraints import RangeConstraint, Trace, UpperBounded, number_of, quote_value
+from mtldsl.language.constraints import (
+    RangeConstraint,
+    Trace,
+    UpperBounded,
+    number_of,
+    quote_value,
+    refused_comparison,
+)
 from mtldsl.language.scalars import INFINITY, constructor_text, number_latex
 from mtldsl.language.task_similarity import TaskSimilarity
 from mtldsl.utils.validation import as_whole
@@ -141,23 +148,9 @@ class LearnedUnknown:
             f"{self.text} {symbol} {quote_value(other)}: {self.text} is a matrix that is learned; {advice}"
         )
 
-    def __ge__(self, other):
-        self._refuse(">=", other)
-
-    def __le__(self, other):
-        self._refuse("<=", other)
-
-    def __gt__(self, other):
-        self._refuse(">", other)
-
-    def __lt__(self, other):
-        self._refuse("<", other)
-
-    def __eq__(self, other):
-        self._refuse("==", other)
-
-    def __ne__(self, other):
-        self._refuse("!=", other)
+    __ge__, __le__, __gt__, __lt__, __eq__, __ne__ = map(
+        refused_comparison, (">=", "<=", ">", "<", "==", "!=")
+    )
 
     def _no_arithmetic(self, *_):
         raise ModelError(
@@ -248,17 +241,8 @@ class TaskCovariance(LearnedUnknown):
 # The weights of task similarities as an unknown, and the ball that a model keeps them in.
 
 
-@dataclass(frozen=True)
-class SimilaritySettings:
-    """Limit of learned similarities.
-
-    most_similarities : largest number of them that may be typed, more than a model can hold
-    """
-
-    most_similarities: int = 1 << 31
-
-
-SETTINGS = SimilaritySettings()
+#: Largest number of similarities that may be typed, more than a model can hold.
+ALLOWED_SIMILARITIES = 1 << 31
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -306,7 +290,7 @@ class KernelWeights(LearnedUnknown):
         self.similarities = tuple(number) if isinstance(number, (list, tuple)) else ()
         if isinstance(number, (list, tuple)):
             number = None if all(isinstance(one, TaskSimilarity) for one in number) and number else 0
-        if number is not None and not 1 <= (as_whole(number) or 0) <= SETTINGS.most_similarities:
+        if number is not None and not 1 <= (as_whole(number) or 0) <= ALLOWED_SIMILARITIES:
             raise ModelError(
                 term="KernelWeights(...)",
                 write_instead="write the number of similarities, KernelWeights(3), or the list of them, KernelWeights(similarities)",

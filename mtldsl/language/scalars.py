@@ -176,6 +176,14 @@ class Mixable(NoArray):
 # Coefficients: numbers, parameters, and arithmetic between them, kept as a tree so that a path can change them later.
 
 
+def _both_ways(function: Callable, symbol: str, precedence: int) -> tuple[Any, Any]:
+    """The operator of a scalar on its left, and that of one on its right."""
+    return (
+        lambda self, other: _combine(function, symbol, self, other, precedence),
+        lambda self, other: _combine(function, symbol, other, self, precedence),
+    )
+
+
 class Scalar(NoArray):
     """A scalar expression: `value` now, `text` as typed, `latex`, and the parameters it contains."""
 
@@ -188,29 +196,10 @@ class Scalar(NoArray):
     latex: str
     parameters: frozenset[Parameter] = frozenset()
 
-    def __add__(self, other):
-        return _combine(operator.add, "+", self, other, 1)
-
-    def __radd__(self, other):
-        return _combine(operator.add, "+", other, self, 1)
-
-    def __sub__(self, other):
-        return _combine(operator.sub, "-", self, other, 1)
-
-    def __rsub__(self, other):
-        return _combine(operator.sub, "-", other, self, 1)
-
-    def __mul__(self, other):
-        return _combine(operator.mul, "*", self, other, 2)
-
-    def __rmul__(self, other):
-        return _combine(operator.mul, "*", other, self, 2)
-
-    def __truediv__(self, other):
-        return _combine(operator.truediv, "/", self, other, 2)
-
-    def __rtruediv__(self, other):
-        return _combine(operator.truediv, "/", other, self, 2)
+    __add__, __radd__ = _both_ways(operator.add, "+", 1)
+    __sub__, __rsub__ = _both_ways(operator.sub, "-", 1)
+    __mul__, __rmul__ = _both_ways(operator.mul, "*", 2)
+    __truediv__, __rtruediv__ = _both_ways(operator.truediv, "/", 2)
 
     def __neg__(self):
         negative = Number(-1.0) * self
@@ -507,6 +496,14 @@ def selector(index, size, position_of: Callable[[str], int], typed):
         raise ModelError(f"{quoted(index)} selects nothing", term=typed, write_instead="select at least one")
     ones = np.ones(picked.size)
     return sparse.csr_array((ones, (np.arange(picked.size), picked)), shape=(picked.size, size))
+
+
+def picked_rows(matrix) -> np.ndarray | None:
+    """The positions of a matrix that picks rows, as a `selector` does; None of any other matrix."""
+    rows: Any = sparse.csr_array(matrix, copy=True)
+    rows.eliminate_zeros()
+    one_each = bool(np.all(np.diff(rows.indptr) == 1) and np.all(rows.data == 1.0))
+    return rows.indices if one_each else None
 
 
 def constant_text(value) -> str:

@@ -21,6 +21,7 @@ from mtldsl.language.expressions import Affine
 from mtldsl.language.label_graph import score_tasks
 from mtldsl.language.learned_unknowns import LearnedUnknown
 from mtldsl.language.objective import Objective, Term
+from mtldsl.language.scalars import picked_rows
 from mtldsl.language.weights import Weights
 
 # --------------------------------------------------------------------------------------------------------------
@@ -140,11 +141,8 @@ def why_not_intercepts(losses: Sequence[Term]) -> str | None:
 def _picked(right, n_columns: int) -> np.ndarray | None:
     if right is None:
         return np.arange(n_columns)
-    columns = sparse.csc_array(right)
-    one_each = columns.nnz == columns.shape[1] and bool(np.all(np.diff(columns.indptr) == 1))
-    if not one_each or not bool(np.all(columns.data == 1.0)):
-        return None
-    return columns.indices if np.unique(columns.indices).size == columns.nnz else None
+    columns = picked_rows(right.T)
+    return columns if columns is not None and np.unique(columns).size == columns.size else None
 
 
 def _is_of(whole: Tasks, columns: np.ndarray, own: Tasks | None) -> bool:

@@ -228,12 +228,7 @@ def _in_order(matrix, factor: sparse.csr_array, names) -> sparse.csr_array:
 
 
 def _shown(matrix) -> str:
-    if hasattr(matrix, "adjacency"):
-        return "graph"
-    try:
-        return constant_text(matrix)
-    except (TypeError, ValueError):
-        return "graph" if hasattr(matrix, "adjacency") else repr(matrix)[:40]
+    return "graph" if hasattr(matrix, "adjacency") else constant_text(matrix)
 
 
 def _half(spectral: SpectralMatrix, values) -> sparse.csr_array:

@@ -19,13 +19,14 @@ from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
 from mtldsl.atoms.sets import ColumnsOnSimplex
 from mtldsl.errors import ModelError
 from mtldsl.language.constraints import Constraint, RangeConstraint, ranges_of
+from mtldsl.language.expressions import column_names, row_names
 from mtldsl.language.learned_unknowns import LearnedUnknown
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalars import Parameter
 from mtldsl.language.substitution import intercepts_of, why_not_intercepts
 from mtldsl.language.weights import Weights
 from mtldsl.normal_form.form import Block, FunctionTerm, LossTerm, NormalForm
-from mtldsl.normal_form.term import LinearMap, MapEntry, picks, term_type
+from mtldsl.normal_form.term import LinearMap, MapEntry, term_type
 from mtldsl.normal_form.terms.label_graph_term import LabelGraphTerm, labelled_totals, with_constant
 from mtldsl.normal_form.terms.structure_term import StructureTerm
 
@@ -112,17 +113,10 @@ def learned_row_names(objective: Objective, unknown: LearnedUnknown) -> tuple[st
     term = next(term for term in objective.terms if any(m is unknown for m in term.learned))
     if cast(MatrixFunction, term.atom).weighs_kernels:
         return cast(MKLNorm, term.atom).names
-    argument = term.argument
-    of_rows = unknown.axis == "features"
-    factors = [
-        part.left if of_rows else None if part.right is None else part.right.T for part in argument.parts
-    ]
-    if all(factor is None for factor in factors):
-        return unknown.names
-    if len(factors) == 1 and picks(factors[0]):
-        source = argument.parts[0].weights.tasks
-        names = source.feature_names if of_rows else source.task_names
-        return tuple(names[j] for j in sparse.csr_array(factors[0]).indices)
+    argument, of_rows = term.argument, unknown.axis == "features"
+    names = row_names(argument) if of_rows else column_names(argument)
+    if names and len(set(names)) == len(names):
+        return names
     what = "row" if of_rows else "column"
     return tuple(f"{what} {i} of {argument.text}" for i in range(unknown.side))
 

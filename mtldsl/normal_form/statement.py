@@ -175,32 +175,6 @@ def formula_of(statement: Any, values: Mapping[str, float] | None = None) -> For
     return Formula(lines, list(dict.fromkeys(_symbols(statement, told, values or {}))))
 
 
-def latex_of(statement: Any, where: bool) -> str:
-    """See `Statement.latex`."""
-    told = TypedLatex(statement)
-    body = rf"\min_{{{_unknowns(statement)}}}\quad & {told.objective}"
-    for i, constraint in enumerate(told.constraints):
-        lead = r"\text{subject to}\quad" if i == 0 else ""
-        body += rf" \\ {lead} & {constraint}"
-    display = rf"\begin{{aligned}} {body} \end{{aligned}}"
-    if not where:
-        return display
-    items = [rf"  \item ${latex}$: {words_latex(words)}" for latex, words in formula_of(statement).where]
-    return "\n".join([rf"\[ {display} \]", "where", r"\begin{itemize}", *items, r"\end{itemize}"])
-
-
-def panel_of(statement: Any) -> Panel:
-    """The formulas, and the model as typed."""
-    typed = Panel("As typed", text=str(statement))
-    kind = "convex" if statement.is_convex else "not convex"
-    return Panel(type(statement).__name__, lead=kind, formula=formula_of(statement), folded=[typed])
-
-
-def _unknowns(statement: Any) -> str:
-    names = [unknown.latex for unknown in [*statement.weights, *statement.learned]]
-    return ", ".join([*names, *(["b"] if any(w.intercept for w in statement.weights) else [])])
-
-
 def _symbols(statement: Any, told: TypedLatex, values: Mapping[str, float]) -> Iterator[tuple[str, str]]:
     """(LaTeX, words with $LaTeX$) in the order of the formula."""
     for weights in statement.weights:
@@ -286,13 +260,26 @@ class Statement(Displayable):
         >>> print(problem.latex())
         \begin{aligned} \min_{W}\quad & \sum_i \tfrac12\|X_i w_i-y_i\|_2^2 + \lambda \, \|W\|_{2,1} \end{aligned}
         """
-        return latex_of(self, as_flag(where, "latex(where", ModelError))
+        where, told = as_flag(where, "latex(where", ModelError), TypedLatex(self)
+        names = [unknown.latex for unknown in [*self.weights, *self.learned]]
+        names += ["b"] if any(w.intercept for w in self.weights) else []
+        body = rf"\min_{{{', '.join(names)}}}\quad & {told.objective}"
+        for i, constraint in enumerate(told.constraints):
+            lead = r"\text{subject to}\quad" if i == 0 else ""
+            body += rf" \\ {lead} & {constraint}"
+        display = rf"\begin{{aligned}} {body} \end{{aligned}}"
+        if not where:
+            return display
+        items = [rf"  \item ${latex}$: {words_latex(words)}" for latex, words in formula_of(self).where]
+        return "\n".join([rf"\[ {display} \]", "where", r"\begin{itemize}", *items, r"\end{itemize}"])
 
     def _repr_latex_(self) -> str:
         return f"$${self.latex()}$$"
 
     def _panel(self) -> Panel:
-        return panel_of(self)
+        typed = Panel("As typed", text=str(self))
+        kind = "convex" if self.is_convex else "not convex"
+        return Panel(type(self).__name__, lead=kind, formula=formula_of(self), folded=[typed])
 
     @property
     def weights(self) -> list[Weights]:

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from mtldsl.atoms.loss import Loss, SeparableLoss
 from mtldsl.atoms.matrix_function import MatrixFunction, Set
+from mtldsl.language.scalars import picked_rows
 from mtldsl.utils.caching import cached_property
 from mtldsl.utils.parallel import slabs
 
@@ -35,9 +36,8 @@ def picks(factor) -> bool:
     """Tell whether every row of a matrix factor is one 1 among zeros, and no column holds two; None is the identity."""
     if factor is None:
         return True
-    rows: Any = sparse.csr_array(factor)
-    ones = rows.nnz == rows.shape[0] and bool(np.all(rows.data == 1.0))
-    return ones and bool(np.all(np.diff(rows.indptr) == 1)) and np.unique(rows.indices).size == rows.nnz
+    picked = picked_rows(factor)
+    return picked is not None and np.unique(picked).size == picked.size
 
 
 def _squares(matrix) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import pickle
 import warnings
@@ -12,13 +11,11 @@ from pathlib import Path
 from typing import Any, cast
 
 import numba
-from numba import types
 from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 from numba.core.registry import CPUDispatcher
-from numba.core.targetconfig import ConfigStack
 
 from mtldsl.utils import compilation
 
@@ -30,24 +27,17 @@ from mtldsl.utils import compilation
 # begins with a SHA-256 of what follows and of all it was made from: a file that does not fit is compiled anew and overwritten.
 
 _SEAL_BYTES = 32  # bytes of a SHA-256
-_KEPT = "inner functions as bitcode, references counted by those that make arrays"  # what is in the files, apart from what it was made of
-_MAKERS = frozenset(("array", "copy", "empty", "empty_like", "full", "ones", "zeros"))
+_KEPT = "inner functions as bitcode"  # what is in the files, apart from what it was made of
 _said = False
 
 
 def compiled(signature: str | None = None, *, inside: bool = False, **options):
-    """`utils.jit.compiled`, uncached with one warning per process where nothing can be kept.
-
-    A function that makes no arrays, and calls none that does, holds none: those it works on are its caller's, and it counts no references
-    to them, which is a tenth of the code.
-    """
-
+    """`utils.jit.compiled`, uncached with one warning per process where nothing can be kept."""
     options["no_cfunc_wrapper"] = True  # which C would call
     if inside:
         options["no_cpython_wrapper"] = True
 
     def decorate(function):
-        options["_nrt"] = _may_hold_arrays(function)
         made = cast(Any, numba.njit)(**{"nogil": True} | options)(function)
         if not isinstance(made, Dispatcher):  # NUMBA_DISABLE_JIT
             return made
@@ -59,18 +49,6 @@ def compiled(signature: str | None = None, *, inside: bool = False, **options):
     return decorate
 
 
-@contextmanager
-def _without_collection():
-    """Compiling makes millions of objects, few of them garbage: looking for it takes a tenth of the time."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
-
-
 class _CompiledFunction(CPUDispatcher):
     """Compiled function of numba, with the time that it takes; a declared signature is the only one, compiled when it is first needed."""
 
@@ -78,21 +56,12 @@ class _CompiledFunction(CPUDispatcher):
     _can_compile: bool  # numba's own
 
     def compile(self, sig):
-        with compilation.busy(), _without_collection():
+        with compilation.busy():
             if self.declared is None or not self._can_compile:
                 return super().compile(sig)
             entry = super().compile(self.declared)
             self.disable_compile()
             return entry
-
-    def get_call_template(self, args, kws):
-        found = cast(Any, super()).get_call_template(args, kws)
-        caller = ConfigStack.top_or_none()
-        if caller is not None and not caller.nrt and _has_arrays(found[0].cases[0].return_type):
-            raise TypeError(
-                f"{self.__name__} returns arrays: its caller has to call it by a name of its own file, or to take them as arguments"
-            )
-        return found
 
     def _compile_for_args(self, *args, **kwargs):
         if self.declared is None:
@@ -101,18 +70,6 @@ class _CompiledFunction(CPUDispatcher):
             if self._can_compile:  # or another thread has compiled it meanwhile
                 self.compile(self.declared)
         return self  # called with the same arguments, which are held against that signature
-
-
-def _may_hold_arrays(function) -> bool:
-    names = function.__code__.co_names
-    called = (function.__globals__.get(name) for name in names)
-    return not _MAKERS.isdisjoint(names) or any(
-        isinstance(each, Dispatcher) and cast(Any, each).targetoptions.get("_nrt", True) for each in called
-    )
-
-
-def _has_arrays(kind) -> bool:
-    return isinstance(kind, types.Array) or any(map(_has_arrays, getattr(kind, "types", ())))
 
 
 class _InternalFunction(_CompiledFunction):

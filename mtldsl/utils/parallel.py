@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
@@ -227,32 +226,15 @@ def slabs(size: int, most: int = 1 << 14) -> list[slice]:
 def in_blocks(size: int, work: float, function: Callable[[int, slice], object]) -> None:
     """function(k, block) for all `blocks_of`, each of which writes into a place of its own: in as many threads as `solve(n_jobs=...)` says, or else
     BLAS was to have."""
+
+    def one(part: tuple[int, slice], _) -> None:
+        if part[0]:
+            leave_if_late()
+        function(*part)
+
     parts = blocks_of(size, work) or [slice(0, size)]
-    workers = min(asked_jobs() or configured_threads(), len(parts))
-    if workers < 2:
-        for k, part in enumerate(parts):
-            if k:
-                leave_if_late()
-            function(k, part)
-        return
-    coming = [_pool(workers).submit(function, k, part) for k, part in enumerate(parts)]
-    try:
-        for done in coming:
-            done.result()
-    finally:  # none writes on after an interrupt
-        for left in coming:
-            left.cancel()
-        wait(coming)
-
-
-@cache
-def _pool(workers: int) -> ThreadPoolExecutor:
-    """Threads that stay: to start them costs as much as a small product."""
-    return ThreadPoolExecutor(workers, thread_name_prefix="mtldsl-blocks")
-
-
-if hasattr(os, "register_at_fork"):  # a child has none of its parent's threads
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+    with jobs(asked_jobs() or configured_threads()):
+        in_jobs(one, enumerate(parts))
 
 
 def product(A: np.ndarray, B: np.ndarray) -> np.ndarray:

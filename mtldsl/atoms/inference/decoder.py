@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +11,7 @@ from scipy import sparse
 from mtldsl.atoms.inference import cliques as plans
 from mtldsl.atoms.inference.cliques import CERTIFIED_TOL, Cliques, check_cliques, min_fill, read_scores
 from mtldsl.errors import ModelError
-from mtldsl.utils.parallel import slabs
+from mtldsl.utils.parallel import in_jobs, jobs, slabs
 
 # --------------------------------------------------------------------------------------------------------------
 # A batch cut into parts: one a thread, for compiled loops run without the interpreter's lock, and none so long that a signal waits.
@@ -54,17 +53,9 @@ def in_parts(n: int, threads: int, action: Callable[[slice], None], operations: 
     """Calls action(rows) on slices that cover 0..n-1, at most `threads` of them at the same time. operations: of one row."""
     threads = 1 if n < SETTINGS.threaded_rows else max(threads, 1)
     share = min(-(-n // threads), rows_at_once(operations))
-    parts = [slice(begin, min(begin + share, n)) for begin in range(0, n, share)] if n else []
-    if threads == 1 or len(parts) < 2:
-        for rows in parts:
-            action(rows)
-        return
-    pool = ThreadPoolExecutor(threads)
-    try:
-        for _ in pool.map(action, parts):  # the loop raises what a part raised
-            pass
-    finally:
-        pool.shutdown(cancel_futures=True)  # after Ctrl-C no part is begun any more
+    parts = slabs(n, share) if n else []
+    with jobs(threads):
+        in_jobs(lambda rows, _: action(rows), parts)
 
 
 #: By name.
@@ -156,15 +147,11 @@ class Decoder:
         """(work, iwork) for one caller of `mtldsl.atoms.inference.map_kernels.map_one`; iwork is None where the method is exact."""
         return np.empty(self.work_size), None if self.is_exact else np.empty(self.iwork_size, dtype=np.int64)
 
-    def __call__(self, scores, threads: int = 2) -> DecodedLabelings:
-        """The best labellings for scores (n, S). Equal scores: always the same labelling, whatever the batch and the threads."""
-        return self._decoded(scores, None, None, threads)
+    def __call__(self, scores, rows=None, costs=None, *, threads: int = 2) -> DecodedLabelings:
+        """The best labellings for scores (n, S). Equal scores: always the same labelling, whatever the batch and the threads.
 
-    def with_costs(self, scores, rows, costs, threads: int = 2) -> DecodedLabelings:
-        """The best labellings where labelling number r of instance i, label k in bit k, costs costs[rows[i], r] beside its score; by enumeration."""
-        return self._decoded(scores, rows, costs, threads)
-
-    def _decoded(self, scores, patterns, costs, threads: int) -> DecodedLabelings:
+        costs : labelling number r of instance i, label k in bit k, costs costs[rows[i], r] beside its score; by enumeration.
+        """
         from mtldsl.atoms.inference.map_kernels import highest_each
 
         scores = read_scores(self.cliques, scores)
@@ -172,10 +159,10 @@ class Decoder:
         labels = np.zeros((n, self.cliques.n_labels), dtype=np.uint8)
         values, upper = np.empty(n), np.empty(n)
 
-        def decode(rows: slice) -> None:
+        def decode(part: slice) -> None:
             highest_each(
-                *self.choice, scores[rows], self.plan, *self.scratch(), None if patterns is None else patterns[rows], costs,
-                labels[rows], values[rows], upper[rows],
+                *self.choice, scores[part], self.plan, *self.scratch(), None if rows is None else rows[part], costs,
+                labels[part], values[part], upper[part],
             )  # fmt: skip
 
         in_parts(n, threads, decode, self.operations)

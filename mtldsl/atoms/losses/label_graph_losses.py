@@ -398,7 +398,7 @@ class CliqueHinge(LabelGraphLoss):
         if self.whole is None:
             found = decoder(self.augmented(scores, truth))
         else:
-            found = decoder.with_costs(scores, *self.whole.beside(truth))
+            found = decoder(scores, *self.whole.beside(truth))
         found.labels[truth == GAP] = GAP
         return found
 

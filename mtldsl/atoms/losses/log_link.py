@@ -172,7 +172,8 @@ class GammaLoss(SeparableLoss):
         return np.abs(self.slope(z, y) * np.log(y))  # log y - z rounds, which moves the loss by its slope
 
     def slope(self, z, y):
-        return _minus_expm1(np.log(y) - z)
+        with np.errstate(over="ignore"):  # -inf where y e^-z is beyond the largest float
+            return 0.0 - np.expm1(np.log(y) - z)  # not -0 at a perfect fit
 
     def second_slope(self, z, y):
         return y * finite_exp(-z)
@@ -188,12 +189,6 @@ class GammaLoss(SeparableLoss):
 
     def decide(self, z):
         return finite_exp(z)  # the expected amount
-
-
-def _minus_expm1(t):
-    """1 - e^t, -inf without a warning where e^t is beyond the largest float."""
-    with np.errstate(over="ignore"):
-        return 0.0 - np.expm1(t)  # not -0 at a perfect fit
 
 
 def _exp_excess(t):

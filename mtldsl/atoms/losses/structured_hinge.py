@@ -80,8 +80,7 @@ class StructuredHinge(Loss):
 
     @classmethod
     def examples(cls):
-        metrics = [kind for kind in REGISTRY.values() if issubclass(kind, Metric)]
-        return [cls(metric=metric) for kind in metrics for metric in kind.examples()]
+        return [cls(metric=metric) for kind in _metrics() for metric in kind.examples()]
 
     @property
     def takes_intercept(self) -> bool:
@@ -169,7 +168,7 @@ def _one(metric, typed: str) -> Metric:
         hint = "; metrics are written without quotes, such as metric=FScore()"
     shown = metric.__name__ if isinstance(metric, type) else quoted(metric)
     raise ModelError(
-        f"this is not a metric{hint}; there are {', '.join(map(repr, _builtin()))}, "
+        f"this is not a metric{hint}; there are {', '.join(repr(kind.examples()[0]) for kind in _metrics())}, "
         "a list with one a task, or a subclass of mtldsl.Metric",
         term=_with(typed, shown),
     )
@@ -214,5 +213,5 @@ def _with(typed: str, metric: str) -> str:
     return f"{typed.removesuffix(')')}, metric={metric})"
 
 
-def _builtin() -> list[Metric]:
-    return [kind.examples()[0] for kind in REGISTRY.values() if issubclass(kind, Metric)]
+def _metrics() -> list[type[Metric]]:
+    return [kind for kind in REGISTRY.values() if issubclass(kind, Metric)]

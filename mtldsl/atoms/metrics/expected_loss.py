@@ -52,21 +52,14 @@ def flip_probabilities(u, y) -> np.ndarray | None:
     return inside if np.all(np.abs(p - inside) <= _PROBABILITY_ROUNDING) else None  # NaN is outside
 
 
-def largest_expectation(delta: Callable, of_positives: np.ndarray, of_negatives: np.ndarray) -> float:
-    """max E delta(b, c) over random labellings with these flip probabilities; -inf where tables are forbidden and none is left.
+def best_law(delta: Callable, of_positives: np.ndarray, of_negatives: np.ndarray) -> tuple:
+    """(largest E delta(b, c) over random labellings with these flip probabilities, the (b, c, weights) of one that attains it).
+
+    (-inf, None) where tables are forbidden and no labelling is left.
 
     Exact where the samples with a probability in (0, 1) have at most `SETTINGS.program_tables` tables; otherwise the best of eight random
     labellings that can be written down, a lower bound.
     """
-    return _best_law(delta, of_positives, of_negatives)[0]
-
-
-def law_of_tables(delta: Callable, of_positives: np.ndarray, of_negatives: np.ndarray):
-    """(b, c, weights) of the random labelling behind `largest_expectation`; None where there is none."""
-    return _best_law(delta, of_positives, of_negatives)[1]
-
-
-def _best_law(delta: Callable, of_positives: np.ndarray, of_negatives: np.ndarray) -> tuple:
     sizes = len(of_positives), len(of_negatives)
     c, p = _open(of_positives)
     b, q = _open(of_negatives)

@@ -11,12 +11,7 @@ import numpy as np
 
 from mtldsl.atoms.atom import REGISTRY
 from mtldsl.atoms.matrix_function import Atom
-from mtldsl.atoms.metrics.expected_loss import (
-    flip_probabilities,
-    largest_expectation,
-    largest_multiple,
-    law_of_tables,
-)
+from mtldsl.atoms.metrics.expected_loss import best_law, flip_probabilities, largest_multiple
 from mtldsl.atoms.structured_prox.score_steps import ScoreStep
 from mtldsl.errors import ModelError
 
@@ -432,11 +427,11 @@ class Metric(Atom):
 
     def _promised(self, of_positives, of_negatives) -> float:
         """The largest E Delta with these flip probabilities, or a lower bound; -inf where there is no such labelling."""
-        return largest_expectation(self.table, of_positives, of_negatives)
+        return best_law(self.table, of_positives, of_negatives)[0]
 
     def law(self, of_positives, of_negatives):
         """(b, c, weights) of a random labelling with these flip probabilities that attains `_promised`; None where there is none."""
-        return law_of_tables(self.table, of_positives, of_negatives)
+        return best_law(self.table, of_positives, of_negatives)[1]
 
     def score_step(self, z, classes: ClassPositions, step: float, near=None) -> ScoreStep | None:
         """argmin over x of step * f(x) + 1/2 ||x - z||^2, where `exact_prox`: its flip probabilities, and where they move with z.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
@@ -120,8 +120,8 @@ class _ClippedEntries:
             yield from self.inside.shared(left)
 
 
-def build_stages(places, precedes: Callable) -> list:
-    """From (place, coefficient, atom): the stages, innermost first, by `precedes(a, b)`: whether a may be inside b."""
+def _build_stages(places) -> list:
+    """From (place, coefficient, atom): the stages, innermost first."""
     bounds = tuple((k, atom) for k, _, atom in places if atom.interval is not None)
     bundles: list[list] = []
     for place in places:
@@ -137,18 +137,17 @@ def build_stages(places, precedes: Callable) -> list:
     if bounds:
         inside = next((stage for stage in stages if stage.atom.separable == "entries"), None)
         stages = [stage for stage in stages if stage is not inside] + [_ClippedEntries(inside, bounds)]
-    return _in_order(stages, precedes)
-
-
-def _in_order(stages: list, precedes: Callable) -> list:
-    """Innermost first: each may be inside all that follow it."""
     ordered: list = []
     while stages:
         first = next(
             one
             for one in stages
             if all(
-                precedes(a, b) for other in stages if other is not one for a in one.atoms for b in other.atoms
+                _precedes(a, b)
+                for other in stages
+                if other is not one
+                for a in one.atoms
+                for b in other.atoms
             )
         )
         ordered.append(first)
@@ -244,7 +243,7 @@ class ProxOfSum:
         self._ridge = _ridge_weight(terms)
         squares = [(k, c, atom, atom.entry_quadratic) for k, (c, atom) in enumerate(terms)]
         self._ridges = [(k, c * a) for k, c, _, a in squares if a is not None]
-        self._stages = build_stages([(k, c, atom) for k, c, atom, a in squares if a is None], _precedes)
+        self._stages = _build_stages([(k, c, atom) for k, c, atom, a in squares if a is None])
 
     def prox(self, W, step) -> np.ndarray:
         """V alone."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -47,15 +47,7 @@ class ShrinkageSettings:
 SETTINGS = ShrinkageSettings()
 
 
-class _ShrinkageNorm(Protocol):
-    absorbs: ClassVar[bool]
-
-    def value(self, W) -> float: ...
-
-    def prox(self, W, step) -> np.ndarray: ...
-
-
-def dual_norm(norm: _ShrinkageNorm, Z) -> float:
+def dual_norm(norm: Any, Z) -> float:
     """sup of <Z, W> over N(W) <= 1; inf where N is 0 along a part of Z.
 
     Newton's method on the dual norm, which is convex: at the point Z - V of the sphere of radius t its slope is V / N(V), so that the next
@@ -80,7 +72,7 @@ def dual_norm(norm: _ShrinkageNorm, Z) -> float:
     return t
 
 
-def nearest_in_ball(norm: _ShrinkageNorm, W, radius: float, first: float) -> np.ndarray:
+def nearest_in_ball(norm: Any, W, radius: float, first: float) -> np.ndarray:
     """The nearest point of {N <= radius} to a W outside of it. first : where the level may lie, such as the dual norm of W."""
     from scipy.optimize import brentq
 
@@ -274,7 +266,7 @@ def shrinkage(norms, threshold):
 
 
 def water_level(values, total) -> np.ndarray:
-    """For every column v of `values` the t with sum_j (v_j - t)_+ = total.
+    """For every column v of `values` the t with sum_j (v_j - t)_+ = total, which may be another for each.
 
     (sum of the k largest - total) / k rises with k exactly as long as the k-th largest is above the level:
     its maximum is the level.

@@ -211,7 +211,7 @@ def shrink_singular_values(W, threshold_from: Callable[[np.ndarray], float]) -> 
 # A symmetric matrix by its eigenvectors that also keeps its entries, so that zeros stay zeros.
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SymmetricMatrix(SpectralMatrix):
     """S = U diag(values) U^T with its entries (n, n) as they were given.
 
@@ -233,11 +233,5 @@ class SymmetricMatrix(SpectralMatrix):
     def dense(self) -> np.ndarray:
         return self.entries.copy()
 
-    def power(self, p: float) -> SpectralMatrix:
-        return SpectralMatrix(self.basis, self.values, 0.0).power(p)
-
     def scaled(self, c: float) -> SpectralMatrix:
         return SymmetricMatrix(self.basis, c * self.values, 0.0, c * self.entries)
-
-    def __repr__(self) -> str:
-        return f"array({self.side}, {self.side})"

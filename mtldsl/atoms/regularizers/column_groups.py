@@ -10,7 +10,7 @@ import numpy as np
 
 from mtldsl.atoms.atom import Separability, column_groups, register
 from mtldsl.atoms.matrix_function import Regularizer
-from mtldsl.atoms.prox.shrinkage import half_squared_k_support, shares_of_norms, shrinkage
+from mtldsl.atoms.prox.shrinkage import half_squared_k_support, shares_of_norms
 from mtldsl.atoms.regularizers.group_norms import checked_family
 from mtldsl.atoms.regularizers.norm_base import WeightedNorm, checked_group_weights
 from mtldsl.errors import ModelError
@@ -154,9 +154,33 @@ def checked_columns(columns, word: str) -> tuple[tuple[int, ...], ...] | None:
 # Half the squared group norm of columns, and half the squared group k-support norm: an edge's columns as one thing.
 
 
+class _HalfSquaredSupportNorm(ColumnGroups):
+    """Half the squared r-support norm of the groups' norms; a subclass has `r`, the largest number of groups."""
+
+    r: int
+    finite_dual: ClassVar[bool] = True
+    monotone: ClassVar[bool] = True
+
+    def __post_init__(self):
+        object.__setattr__(self, "columns", checked_columns(self.columns, self.name))
+
+    @property
+    def k_support(self):
+        return self.r
+
+    def prox(self, W, step):
+        eta = shares_of_norms(self.norms(W), self.r, step)
+        factors = np.divide(eta, eta + step, out=np.ones_like(eta), where=eta + step > 0)
+        return W * self.over_columns(factors)
+
+    def conjugate(self, Z):
+        a = np.sort(self.norms(Z))[::-1][: self.r]
+        return 0.5 * float(a @ a)
+
+
 @register
 @dataclass(frozen=True, eq=False)
-class HalfSquaredGroupNorm(ColumnGroups):
+class HalfSquaredGroupNorm(_HalfSquaredSupportNorm):
     r"""Half the squared group norm: 1/2 (sum over groups c of columns ||W_c||_F)^2.
 
     Whole groups of columns are zero. The groups of `EdgeWeights` are the cliques; of other expressions (p, q) every column is one,
@@ -194,14 +218,8 @@ class HalfSquaredGroupNorm(ColumnGroups):
 
     name: ClassVar[str] = "half_squared_group_norm"
     r: ClassVar[int] = 1  # its place among the k-support norms
-    k_support: ClassVar[int] = 1
     meaning: ClassVar[str] = "half the squared sum over groups $c$ of columns of their Frobenius norms"
     formula: ClassVar[str] = r"\tfrac12\Big(\sum_c \|{}_c\|_F\Big)^2"
-    finite_dual: ClassVar[bool] = True
-    monotone: ClassVar[bool] = True
-
-    def __post_init__(self):
-        object.__setattr__(self, "columns", checked_columns(self.columns, self.name))
 
     @classmethod
     def examples(cls):
@@ -210,22 +228,10 @@ class HalfSquaredGroupNorm(ColumnGroups):
     def value(self, W):
         return 0.5 * float(self.norms(W).sum()) ** 2
 
-    def prox(self, W, step):
-        norms = self.norms(W)
-        a = np.sort(norms)[::-1]
-        if not a.size:
-            return W.copy()
-        # t = (sum of the k largest) / (1 / step + k), k as large as leaves those k above t
-        thresholds = np.cumsum(a) * step / (1.0 + step * np.arange(1, a.size + 1))
-        return W * self.over_columns(shrinkage(norms, thresholds.max()))
-
-    def conjugate(self, Z):
-        return 0.5 * float(self.norms(Z).max(initial=0.0)) ** 2
-
 
 @register
 @dataclass(frozen=True, eq=False)
-class HalfSquaredKSupportNorm(ColumnGroups):
+class HalfSquaredKSupportNorm(_HalfSquaredSupportNorm):
     r"""Half the squared group k-support norm: min over eta in [0, 1]^q, sum eta <= r, of 1/2 sum over groups c ||W_c||_F^2 / eta_c.
 
     The largest convex function below 1/2 ||W||_F^2 on the W with at most r groups that are not zero, up to scaling: a graph of at most
@@ -264,8 +270,6 @@ class HalfSquaredKSupportNorm(ColumnGroups):
     name: ClassVar[str] = "half_squared_k_support_norm"
     meaning: ClassVar[str] = "half the squared $<r>$-support norm of the groups' Frobenius norms"
     formula: ClassVar[str] = r"\tfrac12\big(\|{}\|^{\mathrm{sp}}_{r}\big)^2"
-    finite_dual: ClassVar[bool] = True
-    monotone: ClassVar[bool] = True
 
     def __post_init__(self):
         if (as_whole(self.r) or 0) < 1:
@@ -273,7 +277,7 @@ class HalfSquaredKSupportNorm(ColumnGroups):
                 f"{self.name}(..., r={quoted(self.r)}): r is the largest number of groups, a whole number >= 1"
             )
         object.__setattr__(self, "r", int(self.r))
-        object.__setattr__(self, "columns", checked_columns(self.columns, self.name))
+        super().__post_init__()
 
     @classmethod
     def examples(cls):
@@ -285,18 +289,5 @@ class HalfSquaredKSupportNorm(ColumnGroups):
             cls(9, [[0, 1], [2, 3]]),
         ]
 
-    @property
-    def k_support(self):
-        return self.r
-
     def value(self, W):
         return half_squared_k_support(self.norms(W), self.r)
-
-    def prox(self, W, step):
-        eta = shares_of_norms(self.norms(W), self.r, step)
-        factors = np.divide(eta, eta + step, out=np.ones_like(eta), where=eta + step > 0)
-        return W * self.over_columns(factors)
-
-    def conjugate(self, Z):
-        a = np.sort(self.norms(Z))[::-1][: self.r]
-        return 0.5 * float(a @ a)

@@ -17,6 +17,7 @@ from mtldsl.atoms.atom import (
     is_same_along_rows,
     register,
 )
+from mtldsl.atoms.prox.shrinkage import water_level
 from mtldsl.atoms.regularizers.norm_base import (
     Norm,
     WeightedNorm,
@@ -309,10 +310,7 @@ class L1InfNorm(_RowNorm):
         magnitudes = np.abs(W)
         # Smaller rows vanish; where solutions are sparse these are most, so only the others are sorted.
         kept = np.flatnonzero(magnitudes.sum(axis=1) > removed)
-        sums = np.cumsum(np.sort(magnitudes[kept], axis=1)[:, ::-1], axis=1)
-        # (sum of the k largest - removed) / k rises with k exactly as long as the k largest are above the
-        # level: its maximum is the level.
-        levels = np.max((sums - removed[kept, None]) / np.arange(1, W.shape[1] + 1), axis=1)
+        levels = water_level(magnitudes[kept].T, removed[kept])
         level = np.zeros((len(W), 1))
         level[kept, 0] = np.maximum(levels, 0.0)  # the two sums round differently
         return np.clip(W, -level, level)

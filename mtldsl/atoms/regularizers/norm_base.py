@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.atom import ROUNDING_SHARE, in_parentheses
+from mtldsl.atoms.atom import ROUNDING_SHARE, broadcasts, in_parentheses
 from mtldsl.atoms.balls import NormBall
 from mtldsl.atoms.matrix_function import Regularizer
 from mtldsl.atoms.prox import shrinkage
@@ -68,14 +68,9 @@ def check_length(weights, length: int, what: str) -> str | None:
 
 def check_broadcast(weights, shape: tuple[int, int]) -> str | None:
     """The sentence for weights per entry that do not broadcast to the argument."""
-    if isinstance(weights, np.ndarray):
-        try:
-            fits = np.broadcast_shapes(weights.shape, shape) == tuple(shape)
-        except ValueError:
-            fits = False
-        if not fits:
-            return f"weights of shape {weights.shape} do not broadcast to the argument's shape {tuple(shape)}"
-    return None
+    if weights is None or broadcasts(weights, shape):
+        return None
+    return f"weights of shape {weights.shape} do not broadcast to the argument's shape {tuple(shape)}"
 
 
 class Norm(Regularizer):

@@ -171,7 +171,11 @@ class KroneckerRidge(QuadraticPenalty):
     def conjugate(self, Z):
         if self.dual_gauge(Z) > 0:
             return np.inf
-        return 0.5 * float(np.vdot(Z, kronecker_apply(_pseudo_inverse, self.rows, self.columns, Z)))
+
+        def inverse(x):  # 0 of what is 0
+            return np.divide(1.0, x, out=np.zeros(np.shape(x)), where=np.greater(x, 0))
+
+        return 0.5 * float(np.vdot(Z, kronecker_apply(inverse, self.rows, self.columns, Z)))
 
     def lineality(self, n_columns):
         B = self.columns
@@ -198,10 +202,6 @@ class KroneckerRidge(QuadraticPenalty):
         if every[0] <= 0.0 or every[-1] - every[0] > 1e-14 * every[-1]:  # not a multiple of the identity
             return None
         return every[0] * self.columns.dense()
-
-
-def _pseudo_inverse(x):
-    return np.divide(1.0, x, out=np.zeros_like(x), where=x > 0) if np.ndim(x) else (1.0 / x if x > 0 else 0.0)
 
 
 # --------------------------------------------------------------------------------------------------------------

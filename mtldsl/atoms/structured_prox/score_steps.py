@@ -219,22 +219,6 @@ class ScoreStep:
         return self._tangent()
 
 
-class ScoreSteps(Sequence):
-    """The steps of several tasks, made when they are asked for: most are not, where flip probabilities are all that is wanted."""
-
-    def __init__(self, of: Callable[[int], ScoreStep], count: int):
-        self._of, self._made = of, dict.fromkeys(range(count))
-
-    def __len__(self) -> int:
-        return len(self._made)
-
-    def __getitem__(self, i):
-        found = self._made[i]  # IndexError would end an iteration
-        if found is None:
-            found = self._made[i] = self._of(i)
-        return found
-
-
 def auc_steps(
     metric: Any, z: np.ndarray, batch: Any, steps: np.ndarray, flips: np.ndarray
 ) -> Sequence[ScoreStep]:
@@ -248,25 +232,17 @@ def auc_steps(
     )
 
     def of(i: int) -> ScoreStep:
-        rows, classes = batch.rows[i], batch.classes[i]
-        return ScoreStep(
-            flips[rows],
-            partial(_auc_promise_of, flips[rows], classes),
-            partial(_tangent_of_groups, groups[rows], classes, int(n_groups[i])),
-        )
+        p, own, (positive, negative) = flips[batch.rows[i]], groups[batch.rows[i]], batch.classes[i]
 
-    return ScoreSteps(of, len(steps))
+        def tangent() -> Tangent:
+            signs = np.ones(len(own))
+            signs[negative] = -1.0
+            sizes = np.bincount(own[own >= 0], minlength=int(n_groups[i]))
+            return Tangent(own, signs, sizes.astype(float))
 
+        return ScoreStep(p, lambda: auc_promise(p[positive], p[negative]), tangent)
 
-def _auc_promise_of(p: np.ndarray, classes) -> float:
-    positive, negative = classes
-    return auc_promise(p[positive], p[negative])
-
-
-def _tangent_of_groups(groups: np.ndarray, classes, n_groups: int) -> Tangent:
-    signs = np.ones(len(groups))
-    signs[classes[1]] = -1.0
-    return Tangent(groups, signs, np.bincount(groups[groups >= 0], minlength=n_groups).astype(float))
+    return [of(i) for i in range(len(steps))]
 
 
 def auc_promise(of_positives, of_negatives) -> float:
@@ -322,7 +298,7 @@ def fscore_steps(
             partial(_tangent_of_tables, rows, opened, tables[own], b[own], pools[at : at + n_pools]),
         )
 
-    return ScoreSteps(of, k)
+    return [of(i) for i in range(k)]
 
 
 def fscore_promise(of_positives, of_negatives, square: float) -> float:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg import qr, solve_triangular
-from scipy.linalg.lapack import dpstrf
+from scipy.linalg import qr
 
 from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
 from mtldsl.atoms.regularizers.quadratic import Ridge
@@ -31,8 +30,6 @@ class CoordinateSettings:
     """Limits of changes of coordinates."""
 
     centre_ratio: float = 1e4  # least median of labels that is taken off them, relative to their width
-    # squared pivot of a kernel matrix, of the largest, below which its factor would lose half the digits
-    pivot_share: float = 1e-6
     # condition of a penalty, by whose root inputs are divided, up to which they keep half of the digits
     condition_ratio: float = 1e12
     # numbers that sparse inputs may become where new coordinates make them dense
@@ -162,22 +159,17 @@ def _centres(losses: list[LossTerm]) -> np.ndarray:
 # --------------------------------------------------------------------------------------------------------------
 # A model of fewer samples than features, in the coordinates of the samples' span: the representer theorem as a smaller model of the same kind.
 
-#: Rounding of rows that are sums of others: of their squared pivots, and of the sums, relative to the longest row.
-_SUM_ROUNDING_SHARE = 1e-12
-
 
 @dataclass(frozen=True, eq=False)
 class SpanRecovery:
     """The way back: W = Q V for the weights V of the coordinates, where X^T = Q L^T and Q has orthonormal columns."""
 
     block: Block
-    L: np.ndarray  # (n, r), r the samples that are not sums of others
-    out: Callable[[np.ndarray], np.ndarray]  # V -> Q V
-    into: Callable[[np.ndarray], np.ndarray]  # W -> Q^T W
+    Q: np.ndarray  # (d, n)
 
 
 class SampleSpan:
-    """X (n, d) becomes L (n, r) with L L^T = X X^T, and W (d, m) the V (r, m) of W = Q V.
+    """X (n, d) becomes L (n, n) with X^T = Q L^T, and W (d, m) the V (n, m) of W = Q V.
 
     Losses see X W = L V; a function of the singular values, or of W^T W, is the same of V as of Q V, and no larger at V = Q^T W than at any
     other W of the same predictions.
@@ -216,67 +208,30 @@ class SampleSpan:
 
     def restricted(self, point: Point, span: SpanRecovery) -> Point:
         """The part of a point of the form that lies in the span; multipliers of the losses are the same."""
-        return _moved(point, span, span.into)
+        return _moved(point, span, span.Q.T)
 
     def invert(self, point: Point, span: SpanRecovery) -> Point:
         """The weights in the span; multipliers of the losses are the same, and those of the functions lie in it as well."""
-        return _moved(point, span, span.out)
+        return _moved(point, span, span.Q)
 
 
-def _moved(point: Any, span: SpanRecovery, way: Callable[[np.ndarray], np.ndarray]) -> Any:
+def _moved(point: Any, span: SpanRecovery, factor: np.ndarray) -> Any:
     name, blocks = span.block.name, dict(point.blocks)
-    blocks[name] = way(blocks[name])
+    blocks[name] = factor @ blocks[name]
     duals = point.function_duals
     if duals is not None:
-        duals = [None if Z is None else way(np.asarray(Z)) for Z in duals]
+        duals = [None if Z is None else factor @ np.asarray(Z) for Z in duals]
     blocks = {name: np.ascontiguousarray(array) for name, array in blocks.items()}
     return replace(point, blocks=blocks, function_duals=duals)
 
 
 def _loss_in_span(loss: LossTerm, block: Block) -> tuple[LossTerm, SpanRecovery]:
-    span = _span(block, loss.tasks.X)
-    r = span.L.shape[1]
-    names = tuple(map(str, range(r)))
-    tasks = with_inputs(loss.tasks, [span.L], feature_names=names, scaling=None, kernel_map=None)
-    return replace(loss, tasks=tasks, map=LinearMap((MapEntry(block.name),), (r, block.shape[1]))), span
-
-
-def _span(block: Block, X: np.ndarray) -> SpanRecovery:
-    """By the kernel matrix where that keeps the digits, else by Householder's reflections, at four times the price."""
-    X = np.asarray(X, float)
-    found = _by_kernel(block, X)
-    if found is not None:
-        return found
-    Q, R = qr(X.T, mode="economic", check_finite=False)
-    return SpanRecovery(block, np.ascontiguousarray(R.T), lambda V: Q @ V, lambda W: Q.T @ W)
-
-
-def _by_kernel(block: Block, X: np.ndarray) -> SpanRecovery | None:
-    """A pivoted Cholesky factor of X X^T: rows that others add up to (of centred columns all together do) have no coordinate of their own."""
-    K = X @ X.T
-    largest = float(K.diagonal().max())
-    if not 0.0 < largest < np.inf:
-        return None
-    factor, order, rank, _ = dpstrf(K, lower=1, tol=_SUM_ROUNDING_SHARE * largest)
-    order = order - 1
-    rows, rest = order[:rank], order[rank:]
-    own = np.tril(factor[:rank, :rank])
-    if own.diagonal().min() ** 2 <= SETTINGS.pivot_share * largest:
-        return None
-    L = np.zeros((len(X), rank))
-    L[rows], L[rest] = own, factor[rank:, :rank]
-
-    def out(V):
-        shares = np.zeros((len(X), V.shape[1]))
-        shares[rows] = solve_triangular(own, V, lower=True, trans="T", check_finite=False)
-        return X.T @ shares
-
-    def into(W):
-        return solve_triangular(own, X[rows] @ W, lower=True, check_finite=False)
-
-    if rest.size and np.abs(X[rest] - out(L[rest].T).T).max() > _SUM_ROUNDING_SHARE * np.sqrt(largest):
-        return None
-    return SpanRecovery(block, L, out, into)
+    Q, R = qr(np.asarray(loss.tasks.X, float).T, mode="economic", check_finite=False)
+    L, n = np.ascontiguousarray(R.T), len(R)
+    names = tuple(map(str, range(n)))
+    tasks = with_inputs(loss.tasks, [L], feature_names=names, scaling=None, kernel_map=None)
+    inside = replace(loss, tasks=tasks, map=LinearMap((MapEntry(block.name),), (n, block.shape[1])))
+    return inside, SpanRecovery(block, Q)
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -258,38 +258,23 @@ def _loss(loss: LossTerm, bases: dict[str, NullSpaceBases]) -> LossTerm:
     """The loss of V; its inputs are X N where it is a loss of W itself, or of a multiple."""
     if not bases.keys() & set(loss.map.blocks):
         return loss
-    name = loss.map.blocks[0]
-    own, tasks = bases.get(name), loss.tasks
-    plain = (
-        own is not None and own.left is not None and loss.map.multiple_of(name) and loss.map.offset is None
-    )
-    if plain and tasks.in_memory and _stays_small(loss, own):
-        assert own is not None
-        turned = _turned_inputs(tasks, own.left)
-        entry = MapEntry(name, loss.map.entries[0].coefficient, None, _turned(own.right))
-        return replace(loss, tasks=turned, map=LinearMap((entry,), (own.shape[0], loss.map.shape[1])))
-    moved = tuple(bases[e.block].of(e) if e.block in bases else e for e in loss.map.entries)
-    return replace(loss, map=replace(loss.map, entries=moved))
+    name, tasks = loss.map.blocks[0], loss.tasks
+    own = bases.get(name)
+    plain = tasks.in_memory and loss.map.offset is None and loss.map.multiple_of(name)
+    if own is None or own.left is None or not plain or not _stays_small(tasks, own):
+        moved = tuple(bases[e.block].of(e) if e.block in bases else e for e in loss.map.entries)
+        return replace(loss, map=replace(loss.map, entries=moved))
+    inputs = [_product(X, own.left) for X in ([tasks.X] if tasks.is_shared else tasks.inputs)]
+    names = tuple(map(str, range(own.shape[0])))
+    turned = with_inputs(tasks, inputs, feature_names=names, scaling=None, kernel_map=None)
+    entry = MapEntry(name, loss.map.entries[0].coefficient, None, _turned(own.right))
+    return replace(loss, tasks=turned, map=LinearMap((entry,), (own.shape[0], loss.map.shape[1])))
 
 
-def _stays_small(loss: LossTerm, own: NullSpaceBases | None) -> bool:
+def _stays_small(tasks, own: NullSpaceBases) -> bool:
     """Tell whether the inputs are not made dense, or are few."""
-    assert own is not None
-    return (
-        sparse.issparse(own.left)
-        or not loss.tasks.is_sparse
-        or loss.tasks.n_samples * own.shape[0] <= SETTINGS.dense_entries
-    )
-
-
-def _turned_inputs(tasks, left):
-    def turned(X):
-        made = X @ left
-        return sparse.csr_array(made) if sparse.issparse(made) else np.ascontiguousarray(made)
-
-    inputs = [tasks.X] if tasks.is_shared else tasks.inputs
-    names = tuple(map(str, range(left.shape[1])))
-    return with_inputs(tasks, [turned(X) for X in inputs], feature_names=names, scaling=None, kernel_map=None)
+    few = tasks.n_samples * own.shape[0] <= SETTINGS.dense_entries
+    return sparse.issparse(own.left) or not tasks.is_sparse or few
 
 
 # ---------------------------------------------------------------------------------------------- multipliers
