@@ -12,9 +12,9 @@ from mtldsl.solvers.linear_systems.regularized_system import (
     choose_x_update,
 )
 from mtldsl.solvers.linear_systems.task_matrices import SplitForm
-from mtldsl.solvers.model_facts import ModelFacts
 from mtldsl.solvers.numerics.anderson import AndersonExtrapolation
 from mtldsl.solvers.numerics.operator_splitting import ResidualBalance, dykstra, first_penalties
+from mtldsl.solvers.route_table import ModelFacts
 from mtldsl.solvers.solver import FLOPS_PER_CALL, Point, Watch
 
 

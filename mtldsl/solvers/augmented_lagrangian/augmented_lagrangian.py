@@ -13,7 +13,7 @@ from mtldsl.solvers.augmented_lagrangian.equality_constraints import EqualityCon
 from mtldsl.solvers.augmented_lagrangian.fixed_rank import concave_of
 from mtldsl.solvers.augmented_lagrangian.interior_point import near_pays
 from mtldsl.solvers.augmented_lagrangian.low_rank import SpectralRun
-from mtldsl.solvers.model_facts import ModelFacts
+from mtldsl.solvers.route_table import ModelFacts
 from mtldsl.solvers.solver import FLOPS_PER_CALL, MATRIX_SPEEDUP, Method, MethodSolver, Point, Watch
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from mtldsl.errors import SolverError
 from mtldsl.normal_form.form import NormalForm, single_block
-from mtldsl.solvers.cutting_planes.bundle import Bundle
 from mtldsl.solvers.cutting_planes.oracle import (
+    Bundle,
     Oracle,
     has_one_maximum_a_task,
 )

@@ -10,7 +10,7 @@ import numpy as np
 
 from mtldsl.data.products import gram
 from mtldsl.normal_form.form import Blocks, NormalForm, single_block
-from mtldsl.solvers.design.gram import quadratic_weights
+from mtldsl.solvers.design.sufficient_statistics import quadratic_weights
 from mtldsl.solvers.linear_systems.factorizations import inverses, is_regular
 from mtldsl.solvers.linear_systems.task_matrices import (
     BlockLayout,

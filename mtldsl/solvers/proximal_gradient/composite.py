@@ -10,7 +10,7 @@ import numpy as np
 
 from mtldsl.atoms.prox.composition import prox_of_sum, unsupported_reason
 from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm
-from mtldsl.solvers.design.gram import (
+from mtldsl.solvers.design.sufficient_statistics import (
     bordered_gram,
     gram_outgrows_inputs,
     gram_product,

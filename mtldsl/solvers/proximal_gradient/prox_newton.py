@@ -11,7 +11,7 @@ import numpy as np
 
 from mtldsl.normal_form.form import LossTerm, NormalForm
 from mtldsl.solvers.design.design import SmoothLoss
-from mtldsl.solvers.design.gram import bordered_gram, gram_product, quadratic_weights
+from mtldsl.solvers.design.sufficient_statistics import bordered_gram, gram_product, quadratic_weights
 from mtldsl.solvers.linear_systems.task_matrices import BlockLayout, places
 from mtldsl.solvers.numerics import operator_splitting
 from mtldsl.solvers.numerics.anderson import AndersonExtrapolation

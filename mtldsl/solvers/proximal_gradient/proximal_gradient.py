@@ -12,7 +12,6 @@ from mtldsl.solvers.coordinate_descent import coordinate_descent, group_newton
 from mtldsl.solvers.coordinate_descent import working_set as row_selection
 from mtldsl.solvers.design.design import SmoothLoss
 from mtldsl.solvers.linear_systems import ridge_newton
-from mtldsl.solvers.model_facts import ModelFacts
 from mtldsl.solvers.numerics.anderson import AndersonExtrapolation
 from mtldsl.solvers.numerics.line_search import VALUE_ROUNDING_SHARE
 from mtldsl.solvers.proximal_gradient import prox_newton as proximal_newton
@@ -25,6 +24,7 @@ from mtldsl.solvers.proximal_gradient.composite import (
     partition,
 )
 from mtldsl.solvers.proximal_gradient.prox_newton import ProximalNewton
+from mtldsl.solvers.route_table import ModelFacts
 from mtldsl.solvers.solver import Method, MethodSolver, Point, Watch
 
 
