@@ -14,7 +14,6 @@ import numpy as np
 from mtldsl.normal_form.form import FunctionTerm, LossTerm, NormalForm
 from mtldsl.normal_form.reductions.block_reductions import has_one_maximum_a_task
 
-
 # --------------------------------------------------------------------------------------------------------------
 # Facts of a model: terms that the patterns are stated in, computed once from the normal form.
 

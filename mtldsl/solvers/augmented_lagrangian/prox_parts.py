@@ -14,6 +14,7 @@ from mtldsl.errors import SolverError
 from mtldsl.normal_form.form import FunctionTerm, LossTerm
 from mtldsl.solvers.design.row_penalty import RowPenalty
 from mtldsl.solvers.design.task_design import Designs
+from mtldsl.solvers.numerics.spectral_function import divided_differences
 from mtldsl.utils.interrupts import svd
 
 # --------------------------------------------------------------------------------------------------------------
@@ -109,16 +110,7 @@ def _spectral(prox, V: np.ndarray, v: np.ndarray):
     slopes = np.clip(((moved - f) - kept) / np.maximum(moved - s, 1e-300), 0.0, 1.0)
     slopes = np.where(s > 0, slopes, 1.0)
     top = max(s.max(initial=0.0), 1e-300)
-    apart, together = s[:, None] - s[None, :], s[:, None] + s[None, :]
-    same = np.abs(apart) < 1e-9 * top
-    symmetric = np.where(
-        same,
-        0.5 * (slopes[:, None] + slopes[None, :]),
-        (kept[:, None] - kept[None, :]) / np.where(same, 1.0, apart),
-    )
-    skew = np.where(
-        together > 1e-12 * top, (kept[:, None] + kept[None, :]) / np.maximum(together, 1e-300), 1.0
-    )
+    symmetric, skew = divided_differences(s, kept, slopes, 1.0)
     outside = np.where(s > 1e-12 * top, kept / np.maximum(s, 1e-300), 1.0)
     tall, wide = V.shape[0] > len(s), V.shape[1] > len(s)
     both, half = 0.5 * (symmetric + skew), 0.5 * (symmetric - skew)

@@ -116,10 +116,11 @@ class SmoothLoss:
 
 
 class LossState:
-    """The loss at flat predictions z: its values (m,), slopes u and curvatures there, and the sums of the slopes task by task."""
+    """Weights W with intercepts b, their flat predictions z, and the loss there: its values (m,), slopes u and curvatures, and the sums of the
+    slopes task by task."""
 
-    def __init__(self, loss: SmoothLoss, z):
-        self.loss = loss
+    def __init__(self, loss: SmoothLoss, z, W, b: Any = None):
+        self.loss, self.W, self.b = loss, W, b
         self.move_to(z, loss.values(z))
 
     def move_to(self, z, values) -> None:

@@ -307,7 +307,7 @@ def normal_equations(split: SplitForm) -> Blocks:
             return x if norm < smallest else best
         best, smallest = x, norm
         if isinstance(update, ConjugateGradientUpdate):
-            update.x = split.form.zeros()
+            update.x[:] = 0.0
         correction = solve(gradient)
         x = {name: x[name] + correction[name] for name in x}
     return best

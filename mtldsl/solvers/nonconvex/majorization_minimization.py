@@ -268,7 +268,7 @@ class SecondOrder:
         a, rest = model.spectral_weights(at)
         self.a = a
         self.metric = model.metric(at, a, rest, self.weights).apply  # G -> M^{-1} G
-        self.symmetric, self.antisymmetric = _quotients(model, at.singular, a)
+        self.symmetric, self.antisymmetric = model.spectrum.quotients(at.singular)
 
     def hessian(self, P) -> np.ndarray:
         """H P."""
@@ -345,16 +345,3 @@ def _bend(model: Reweighting, at: Evaluation) -> np.ndarray:
     with np.errstate(divide="ignore", invalid="ignore"):
         bend = (weight(t + h) - weight(t - h)) / (2.0 * h * t)
     return model.data.loss.coefficients * np.where(np.isfinite(bend), bend, 0.0)
-
-
-def _quotients(model: Reweighting, s, a) -> tuple[np.ndarray, np.ndarray]:
-    slopes = a * s
-    h = SETTINGS.difference_ratio * (s + SETTINGS.difference_ratio * max(float(s.max(initial=0.0)), 1e-300))
-    low = np.maximum(s - h, 0.0)
-    second = (model.slope(s + h) - model.slope(low)) / (s + h - low)
-    apart, total = s[:, None] - s, s[:, None] + s
-    near = np.abs(apart) <= SETTINGS.difference_ratio * total
-    with np.errstate(divide="ignore", invalid="ignore"):
-        symmetric = np.where(near, 0.5 * (second[:, None] + second), (slopes[:, None] - slopes) / apart)
-        antisymmetric = np.where(total > 0, (slopes[:, None] + slopes) / total, a)
-    return symmetric, antisymmetric

@@ -20,9 +20,10 @@ import numpy as np
 from mtldsl.atoms.prox.spectral_matrix import thin_svd
 from mtldsl.certificates.stationarity import GRADIENT_FLOOR_SHARE
 from mtldsl.errors import SolverError
-from mtldsl.normal_form.form import Blocks, FunctionTerm, NormalForm, single_block
+from mtldsl.normal_form.form import Blocks, NormalForm, single_block
 from mtldsl.normal_form.reductions.block_reductions import LargerEps
 from mtldsl.solvers.design.sufficient_statistics import RadialData, SharedChunk, radial_data
+from mtldsl.solvers.numerics.spectral_function import SpectrumFunction, ridge_of
 from mtldsl.solvers.solver import Point, Watch
 from mtldsl.utils.interrupts import eigh
 
@@ -78,16 +79,6 @@ def why_not_reweighted(form: NormalForm) -> str | None:
     return None if any(f.atom.is_reweighted for f in form.functions) else "no term is reweighted."
 
 
-def ridge_of(f: FunctionTerm) -> float | None:
-    """c where the function is c/2 ||W||_F^2, its coefficient included; else None."""
-    if f.is_constraint:
-        return None
-    L = f.atom.task_quadratic(f.map.shape[1])
-    if L is None or not np.array_equal(L, L[0, 0] * np.eye(len(L))):
-        return None
-    return f.coefficient * float(L[0, 0])
-
-
 @dataclass(eq=False)
 class Evaluation:
     """The objective at weights, and what the step from there needs."""
@@ -106,13 +97,7 @@ class Reweighting:
 
     def __init__(self, form: NormalForm, data: RadialData):
         self.form, self.data = form, data
-        name = data.block
-        self.structures: list[tuple[Any, float, float]] = [  # these atoms are functions of the spectrum
-            (f.atom, f.coefficient, f.map.multiple_of(name))
-            for f in form.functions
-            if hasattr(f.atom, "slope")
-        ]
-        self.ridge = sum(f.map.multiple_of(name) ** 2 * (ridge_of(f) or 0.0) for f in form.functions)
+        self.spectrum = SpectrumFunction.of(form, data.block)
         self.eps = 0.0
 
     @cached_property
@@ -132,9 +117,11 @@ class Reweighting:
         residuals = self.data.residuals(W)
         norms = self.data.norms(residuals)
         value = (
-            self.data.value(np.hypot(norms, self.eps)) + 0.5 * self.ridge * float(s @ s) + self.form.constant
+            self.data.value(np.hypot(norms, self.eps))
+            + 0.5 * self.spectrum.ridge * float(s @ s)
+            + self.form.constant
         )
-        for atom, c, multiple in self.structures:
+        for c, atom, multiple in self.spectrum.terms:
             value += c * atom.value_of_spectrum(abs(multiple) * s, len(W))
         return Evaluation(W, value, U, s, Vt.T, residuals, norms)
 
@@ -148,25 +135,14 @@ class Reweighting:
 
     def spectral_weights(self, at: Evaluation) -> tuple[np.ndarray, float]:
         """(a_j of the singular directions, a of every other): A = U diag(a) U^T."""
-        a, rest = np.full(at.singular.size, self.ridge), self.ridge
-        for atom, c, multiple in self.structures:
-            x = (multiple * at.singular) ** 2 + atom.eps
-            a = a + 2.0 * c * multiple**2 * atom.slope(x)
-            rest = rest + 2.0 * c * multiple**2 * float(atom.slope(np.float64(atom.eps)))
-        return a, rest
+        ratios = self.spectrum.ratios(np.append(at.singular, 0.0))
+        return ratios[:-1], float(ratios[-1])
 
     def gradient_parts(self, at: Evaluation) -> tuple[np.ndarray, np.ndarray]:
         """The gradients of the losses and of the penalties, (d, m) each."""
         a, _ = self.spectral_weights(at)
         of_penalties = (at.basis * a) @ (at.basis.T @ at.W)
         return self.data.gradient(at.residuals, self.task_weights(at)), of_penalties
-
-    def slope(self, s) -> np.ndarray:
-        """phi'(s) of the penalty sum_j phi(s_j), elementwise."""
-        total = self.ridge * s
-        for atom, c, multiple in self.structures:
-            total = total + 2.0 * c * multiple**2 * s * atom.slope((multiple * s) ** 2 + atom.eps)
-        return total
 
     # ------------------------------------------------------------------------------------------------ step
 

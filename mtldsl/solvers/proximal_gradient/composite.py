@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,18 +17,8 @@ from mtldsl.solvers.design.sufficient_statistics import (
 )
 from mtldsl.solvers.linear_systems.task_matrices import BlockLayout
 
-
-@dataclass(frozen=True)
-class CompositeGramSettings:
-    """Limit of the Gram matrices.
-
-    gram_entries : of all tasks' Gram matrices, up to which they stand in the place of the data
-    """
-
-    gram_entries: int = 30_000_000
-
-
-SETTINGS = CompositeGramSettings()
+#: Entries of all tasks' Gram matrices, up to which they stand in the place of the data.
+MAX_GRAM_ENTRIES = 30_000_000
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -167,7 +156,7 @@ class GramPiece:
         rows = loss.tasks.n_samples / m
         if gram_outgrows_inputs(loss, d, copies=2):
             return False
-        return d <= 1.5 * rows and (1 if one else m) * d * d <= SETTINGS.gram_entries
+        return d <= 1.5 * rows and (1 if one else m) * d * d <= MAX_GRAM_ENTRIES
 
     def image(self, blocks: Blocks) -> np.ndarray:
         W = self.loss.map.forward(blocks)
