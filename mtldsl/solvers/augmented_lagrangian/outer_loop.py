@@ -374,9 +374,6 @@ class OuterLoopSettings:
     lower_weight_share    : the same of weights that needs a lower penalty
     lower_factor          : times that penalty
     proximal_share        : of the regularizer's penalty, for the first proximal term
-    near_factor           : times the first penalties near the solution: what outer steps would make of them in turn. Measured on the
-                            digits, and judged on generated tables: three quarters of the time of a path, half of its outer steps
-    near_proximal_share   : of the first proximal term, near the solution
     patience_steps        : outer steps in which what is missing must fall by half
     """
 
@@ -395,8 +392,6 @@ class OuterLoopSettings:
     lower_weight_share: float = 0.03
     lower_factor: float = 0.2
     proximal_share: float = 0.1
-    near_factor: float = 16.0
-    near_proximal_share: float = 0.05
     patience_steps: int = 15
 
 
@@ -426,10 +421,7 @@ def first_state(
 
 
 class OuterLoop:
-    """A run for the tasks of `designs`; each by itself where the regularizer is separable.
-
-    is_near : whether it begins near the solution
-    """
+    """A run for the tasks of `designs`; each by itself where the regularizer is separable."""
 
     def __init__(
         self,
@@ -438,12 +430,11 @@ class OuterLoop:
         part,
         at: NewtonState,
         penalties: TaskPenalties | None = None,
-        is_near: bool = False,
     ):
         self.designs, self.scores, self.part, self.at = designs, scores, part, at
         self.newton = SemismoothNewton(designs, scores, part)
         self.spread = np.maximum(scores.spread_of_scores(designs), 1e-12)
-        self.penalties = self._first_penalties(is_near) if penalties is None else penalties
+        self.penalties = self._first_penalties() if penalties is None else penalties
         self.best, self.since = np.inf, 0
 
     def step(self, most: int) -> int:
@@ -481,7 +472,7 @@ class OuterLoop:
         run.best, run.since = self.best, self.since
         return run
 
-    def _first_penalties(self, is_near: bool) -> TaskPenalties:
+    def _first_penalties(self) -> TaskPenalties:
         """A loss: the size of its multipliers over that of its scores; the regularizer: the curvature that the losses' copies put on
         weights, or its own; the proximal term: a share of that."""
         loss = self.newton.pooled(self.scores.sizes(self.designs) / self.spread)
@@ -491,10 +482,7 @@ class OuterLoop:
             curvature = np.full(len(loss), (loss * self.designs.counts).mean())
         if not self.part.has_copy:
             curvature = self.part.metric(loss)[0]
-        share = SETTINGS.proximal_share
-        if is_near:
-            share, loss = SETTINGS.near_proximal_share * share, SETTINGS.near_factor * loss
-        return TaskPenalties(loss, curvature, share * curvature)
+        return TaskPenalties(loss, curvature, SETTINGS.proximal_share * curvature)
 
     def _residuals(self, new: NewtonState) -> Residuals:
         designs, at, p, unit = self.designs, self.at, self.penalties, self.part.unit[:, None]

@@ -58,7 +58,7 @@ class SpectrumFunction:
 
     @classmethod
     def of(cls, form: NormalForm, block: str) -> SpectrumFunction:
-        """That of a form's functions: what only counts the rank is a constant."""
+        """The function of a form's penalties: what only counts the rank is a constant."""
         multiples = [(f, f.map.multiple_of(block)) for f in form.functions]
         ridge = sum(multiple**2 * (ridge_of(f) or 0.0) for f, multiple in multiples)
         terms = ((f.coefficient, f.atom, multiple) for f, multiple in multiples if hasattr(f.atom, "slope"))
