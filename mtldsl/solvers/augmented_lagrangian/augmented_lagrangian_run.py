@@ -13,7 +13,6 @@ from mtldsl.solvers.augmented_lagrangian.outer_loop import OuterLoop, first_phas
 from mtldsl.solvers.augmented_lagrangian.prox_parts import (
     KinkedScores,
     MatrixPart,
-    RidgePart,
     RowPart,
     StructuredScores,
 )
@@ -37,9 +36,7 @@ class AugmentedLagrangianRun:
         self.designs = designs = Designs(self.loss)
         unit, shape = designs.unit(), form.shapes[self.block]
         self.part: Any = (
-            (RidgePart if self.loss.has_score_steps and are_plain_ridges(form) else RowPart)(
-                RowPenalty.of(form.functions, shape), unit
-            )
+            RowPart(RowPenalty.of(form.functions, shape), unit)
             if is_by_rows(form)
             else MatrixPart(form.functions, unit)
         )
@@ -190,7 +187,7 @@ class BestTasks:
         self.v, self.b, self.u = np.zeros((d, m)), np.zeros(m), np.zeros(designs.offsets[-1])
         self.objectives, self.bounds = np.full(m, np.inf), np.full(m, -np.inf)
 
-    def see(self, outer: OuterLoop | InteriorPoint, live: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def see(self, outer: OuterLoop | InteriorPoint, live: np.ndarray) -> None:
         """Keep what is best of where the run of the tasks `live` stands."""
         designs, scores, part, at = outer.designs, outer.scores, outer.part, outer.at
         u = scores.balanced(at.u, designs) if designs.has_intercepts else at.u
@@ -212,7 +209,6 @@ class BestTasks:
                 )
             if objectives[k] < self.objectives[i]:
                 self.objectives[i], self.v[:, i], self.b[i] = objectives[k], at.v[:, k], at.b[k]
-        return objectives, bounds
 
     def within(self, tol: float) -> bool:
         """Tell whether the gaps of all tasks together say so."""

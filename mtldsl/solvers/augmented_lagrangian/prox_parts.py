@@ -47,7 +47,6 @@ class MatrixPart:
     """
 
     is_separable = False
-    has_copy = True
 
     def __init__(self, functions: tuple[FunctionTerm, ...], unit: np.ndarray):
         self.functions = functions
@@ -141,8 +140,6 @@ class RowPart:
     -scales_r vectors_r vectors_r^T on every row that the l21 norm leaves alive. Derivatives are those at the last `multipliers`.
     """
 
-    has_copy = True  # of the weights, by which these are told apart from what the penalty makes of them
-
     def __init__(self, penalty: RowPenalty, unit: np.ndarray):
         if len(penalty.l1) == 1:  # of one task, the length of a row is an absolute value
             penalty = RowPenalty(
@@ -221,31 +218,6 @@ class RowPart:
         if self.has_ridge:
             scales = scales * M[rows, 0] / (M[rows, 0] + self.penalty.ridge[rows])
         return rows, self.left[rows] / self.norms[rows, None], scales
-
-
-class RidgePart(RowPart):
-    """Squares alone, one weight for all entries: smooth, so that they need no copy of the weights: Q = ridge W, in the metric of the ridge."""
-
-    has_copy = False
-
-    def __init__(self, penalty: RowPenalty, unit: np.ndarray):
-        super().__init__(penalty, np.ones(len(unit)))
-
-    def on(self, ids: np.ndarray) -> RidgePart:
-        p = self.penalty
-        return RidgePart(RowPenalty(p.l1[ids], p.l21, p.ridge, p.nonneg), self.unit)
-
-    def metric(self, penalties: np.ndarray) -> np.ndarray:
-        return np.repeat(self.ridge, len(penalties), axis=1)
-
-    def multipliers(self, W: np.ndarray, P: np.ndarray, M: np.ndarray) -> np.ndarray:
-        return self.ridge * W
-
-    def copy(self, W: np.ndarray, P: np.ndarray, Q: np.ndarray, M: np.ndarray) -> np.ndarray:
-        return W.copy()
-
-    def diagonal(self, M: np.ndarray) -> np.ndarray:
-        return M
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -79,30 +79,25 @@ class SmoothLoss:
         shares = np.divide(self.sums(slope), totals, out=np.zeros(self.n_tasks), where=totals > 0)
         return slope - self.spread(shares) * curvature
 
-    def _weighted(self, flat) -> np.ndarray:
-        return flat if self.scale is None else self.scale * flat
-
     def values(self, z) -> np.ndarray:
         """(m,)."""
         with np.errstate(over="ignore"):  # a step may lead far out, and is not taken then
             if self.counts.min() > SETTINGS.min_loop_samples:  # some samples at a time
-                ends = pairwise(self.offsets.tolist())
+                parts = (slice(a, b) for a, b in pairwise(self.offsets.tolist()))
+                s = self.scale
                 return np.array(
-                    [self.atom.value(z[a:b], self.targets[a:b], self._scale(a, b)) for a, b in ends]
+                    [self.atom.value(z[p], self.targets[p], None if s is None else s[p]) for p in parts]
                 )
-            return self.sums(self._weighted(self.atom.pointwise(z, self.targets)))
+            flat = self.atom.pointwise(z, self.targets)
+            return self.sums(flat if self.scale is None else self.scale * flat)
 
     def slope(self, z) -> np.ndarray:
         return self.atom.gradient(z, self.targets, self.scale)
 
     def curvature(self, z) -> np.ndarray:
-        if self.atom.quadratic is not None:
-            return (
-                np.full(len(z), self.atom.quadratic)
-                if self.scale is None
-                else self.atom.quadratic * self.scale
-            )
-        return self.atom.hessian(z, self.targets, self.scale)
+        if self.atom.quadratic is None:
+            return self.atom.hessian(z, self.targets, self.scale)
+        return self.atom.quadratic * (np.ones(len(z)) if self.scale is None else self.scale)
 
     def largest_curvature(self) -> float:
         """A bound on the curvature of any sample; 1 where there is none."""
@@ -110,9 +105,6 @@ class SmoothLoss:
         if not 0.0 < bound < np.inf:
             return 1.0
         return bound if self.scale is None else bound * max(float(np.max(self.scale)), np.finfo(float).tiny)
-
-    def _scale(self, a: int, b: int):
-        return None if self.scale is None else self.scale[a:b]
 
 
 class LossState:
