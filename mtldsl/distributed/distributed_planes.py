@@ -16,8 +16,7 @@ from mtldsl.distributed.distributed_solver import CheckpointFolder, DistributedR
 from mtldsl.distributed.distributed_structured_term import DistributedStructuredTerm, PlaneDual
 from mtldsl.normal_form.form import NormalForm, single_block
 from mtldsl.normal_form.reductions.block_reductions import has_one_maximum_a_task
-from mtldsl.solvers.cutting_planes.bundle import Bundle
-from mtldsl.solvers.cutting_planes.oracle import WeightPlanes
+from mtldsl.solvers.cutting_planes.oracle import Bundle, WeightPlanes
 from mtldsl.solvers.solver import Point, Watch
 
 # --------------------------------------------------------------------------------------------------------------

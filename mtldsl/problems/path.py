@@ -420,8 +420,8 @@ def _watched(form: NormalForm, start: Point | None, solver: str, tol: float) -> 
         monitor.begin(chosen, slot, below_guesses=True, limit=limit_of(slot, form))
         try:
             with interrupts.allow_interrupts(), breakdowns(slot.route):
-                run.solver_of(chosen, form, {})(
-                    form, tol=tol, max_iter=chosen.max_iter, start=at, watch=monitor
+                run.ReducedForm(form).solve(
+                    chosen, {}, tol=tol, max_iter=chosen.max_iter, start=at, watch=monitor
                 )
         except (SolverError, InfeasibleError):
             return None

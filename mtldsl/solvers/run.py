@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
+from typing import Any
 
 import numpy as np
 
@@ -66,23 +66,6 @@ def pays(form: NormalForm) -> bool:
     )
 
 
-def solver_of(solver: Solver, form: NormalForm, options: dict) -> Callable[..., Point]:
-    """The solver's `solve`; in the span where that pays, and nothing is asked of the run that is about the model as given."""
-    inside = solver.takes_spans and not options and pays(form)
-    return partial(solve_in_span, solver) if inside else solver.solve
-
-
-def solve_in_span(
-    solver: Solver, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch
-) -> Point:
-    """`solver.solve` on the smaller model; what it shows and returns is of the form as given."""
-    smaller, span = SampleSpan().apply(form)
-    inside, back = None if start is None else SampleSpan().restricted(start, span), partial(SampleSpan().invert, span=span)  # fmt: skip
-    return back(
-        solver.solve(smaller, tol=tol, max_iter=max_iter, start=inside, watch=MappedWatch(watch, back))
-    )
-
-
 # --------------------------------------------------------------------------------------------------------------
 # A form as solvers see it: without equations that are solved beforehand. Points that they show are those of the form as given.
 
@@ -97,24 +80,28 @@ class ReducedForm:
             self.form, self.recipe = NullSpace().apply(given)
 
     def solve(self, solver: Solver, options: dict, *, start: Point | None, watch: Watch, **limits) -> Point:
-        """The solver's last point, of the form given, as all that it shows to `watch`. limits : tol and max_iter."""
-        run = solver_of(solver, self.form, options)
-        if self.recipe is None:
-            return run(self.form, start=start, watch=watch, **limits, **options)
-        back = partial(_taken_back, recipe=self.recipe)
+        """The solver's last point, of the form given, as all that it shows to `watch`. limits : tol and max_iter.
+
+        In the span of the samples where that pays, and nothing is asked of the run that is about the model as given.
+        """
+        in_span = solver.takes_spans and not options and pays(self.form)
+        reduction: Any = SampleSpan() if in_span else NullSpace()
+        form, recipe = reduction.apply(self.form) if in_span else (self.form, self.recipe)
+        if recipe is None:
+            return solver.solve(form, start=start, watch=watch, **limits, **options)
+        back = partial(_taken_back, reduction, recipe)
         if start is not None:  # matrices of the given size are none of this form
-            start = NullSpace().restricted(replace(start, structures=None), self.recipe)
-        return back(run(self.form, start=start, watch=MappedWatch(watch, back), **limits, **options))
+            start = reduction.restricted(replace(start, structures=None), recipe)
+        return back(solver.solve(form, start=start, watch=MappedWatch(watch, back), **limits, **options))
 
 
-def _taken_back(point: Point, recipe: NullSpaceRecovery) -> Point:
+def _taken_back(reduction: Any, recipe: Any, point: Point) -> Point:
     """With its matrices those that are best for the weights."""
     steps = (
         replace(step, before=recipe.out(step.before), after=recipe.out(step.after))
         for step in point.majorizations
     )
-    found = NullSpace().invert(point, recipe)
-    return replace(found, structures=None, majorizations=tuple(steps))
+    return replace(reduction.invert(point, recipe), structures=None, majorizations=tuple(steps))
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import numpy as np
 from mtldsl.errors import SolverError
 from mtldsl.normal_form.form import Blocks, NormalForm
 from mtldsl.normal_form.terms.structure_term import MajorizationStep, Structures
-from mtldsl.solvers.model_facts import ModelFacts
+from mtldsl.solvers.route_table import ModelFacts
 
 # --------------------------------------------------------------------------------------------------------------
 # What a solver shows and returns: weights with their multipliers.

@@ -441,7 +441,7 @@ def test_a_run_cut_off_has_the_bound_that_zero_proves(monkeypatch, nonconvex):
     tasks, W = with_weights(shared(0, n=8))
     problem = mtl.minimize(mtl.absolute_loss(W, tasks) + (mtl.log_rank(W, eps=0.01) + mtl.ridge(W) if nonconvex else mtl.l1_norm(W)))  # fmt: skip
     expected, deaf = infimum(problem.form()).value, Deaf()
-    monkeypatch.setattr("mtldsl.solvers.run.solver_of", lambda *_: deaf)
+    monkeypatch.setattr("mtldsl.solvers.run.ReducedForm.solve", deaf)
     for word in ("certify", "dual_bound"):
         monkeypatch.setattr(f"mtldsl.solvers.monitor.{word}", deaf)
     solution = problem.solve(max_seconds=0.2)
@@ -464,10 +464,10 @@ def test_what_zero_proves_is_below_the_optimum(name):
 def test_in_a_thread_nothing_rings_and_there_is_a_bound(monkeypatch):
     problem, found = small(), []
 
-    def left_by_its_own(form, *, watch, **_):
+    def left_by_its_own(*_, **__):
         raise interrupts.TimeIsUp
 
-    monkeypatch.setattr("mtldsl.solvers.run.solver_of", lambda *_: left_by_its_own)
+    monkeypatch.setattr("mtldsl.solvers.run.ReducedForm.solve", left_by_its_own)
     thread = threading.Thread(target=lambda: found.append(problem.solve(max_seconds=0.2)))
     thread.start()
     thread.join()

@@ -19,8 +19,8 @@ from mtldsl.solvers.cutting_planes.oracle import (
     has_oracle,
 )
 from mtldsl.solvers.cutting_planes.two_block_admm import TwoBlockADMM
-from mtldsl.solvers.model_facts import ModelFacts
 from mtldsl.solvers.nonconvex.spectral_admm import SpectralADMM
+from mtldsl.solvers.route_table import ModelFacts
 from mtldsl.solvers.solver import MATRIX_SPEEDUP, Method, MethodSolver, Point, Watch
 
 

@@ -12,9 +12,9 @@ from mtldsl.solvers.linear_systems.regularized_system import (
     choose_x_update,
 )
 from mtldsl.solvers.linear_systems.task_matrices import SplitForm
-from mtldsl.solvers.model_facts import ModelFacts
 from mtldsl.solvers.numerics.anderson import AndersonExtrapolation
 from mtldsl.solvers.numerics.operator_splitting import ResidualBalance, dykstra, first_penalties
+from mtldsl.solvers.route_table import ModelFacts
 from mtldsl.solvers.solver import FLOPS_PER_CALL, Point, Watch
 
 
@@ -103,28 +103,26 @@ class ADMMIteration:
         self.balance = ResidualBalance(split) if form.is_convex else None
         state = _own_state(start, split)
         if state is not None:
-            self.penalties, self.s = state["penalties"].copy(), state["s"].copy()
-            self._apply_penalties()
+            self.s = state["s"].copy()
+            self._apply(state["penalties"].copy())
             return
-        self.penalties = first_penalties(split, self.update.mean_quadratic, self.update.diagonals)
-        self._apply_penalties()
-        w, multipliers = self._first_guess(start)
-        self.s = w + multipliers / self.metric
+        penalties = first_penalties(split, self.update.mean_quadratic, self.update.diagonals)
+        self._apply(penalties, *self._first_guess(start))
 
     def change_penalties(self, penalties: np.ndarray) -> None:
         """Copies and multipliers stay."""
         w = self.split.prox(self.s, self.metric)
-        multipliers = self.metric * (self.s - w)
-        self.penalties = penalties
-        self._apply_penalties()
-        self.s = w + multipliers / self.metric
-        if self.anderson is not None:
-            self.anderson.reset()
+        self._apply(penalties, w, self.metric * (self.s - w))
 
-    def _apply_penalties(self) -> None:
-        self.metric = self.split.metric(self.penalties)
+    def _apply(self, penalties: np.ndarray, w: Any = None, multipliers: Any = None) -> None:
+        """Take other penalties, and go on from copies w and their multipliers where they are given."""
+        self.penalties, self.metric = penalties, self.split.metric(penalties)
         self.root = np.sqrt(self.metric)
-        self.solve = self.update.solver(self.penalties)
+        self.solve = self.update.solver(penalties)
+        if w is not None:
+            self.s = w + multipliers / self.metric
+            if self.anderson is not None:
+                self.anderson.reset()
 
     def _first_guess(self, start: Point | None) -> tuple[np.ndarray, np.ndarray]:
         """Copies and multipliers to start from: those of `start` where it has them, else losses' gradients."""
@@ -205,12 +203,7 @@ class ADMMIteration:
         penalties = self.balance.update(iteration, self.penalties, quotients)
         if penalties is None:
             return False
-        y = self.metric * (image_of_s - w_next)
-        self.penalties = penalties
-        self._apply_penalties()
-        self.s = w_next + y / self.metric
-        if self.anderson is not None:
-            self.anderson.reset()
+        self._apply(penalties, w_next, self.metric * (image_of_s - w_next))
         return True
 
     def _point(self, x, w, multipliers, iteration) -> Point:

@@ -11,9 +11,8 @@ from mtldsl.normal_form.form import LossTerm, NormalForm, single_block
 from mtldsl.solvers.augmented_lagrangian.augmented_lagrangian_run import AugmentedLagrangianRun, is_untied
 from mtldsl.solvers.augmented_lagrangian.equality_constraints import EqualityConstrainedRun, takes
 from mtldsl.solvers.augmented_lagrangian.fixed_rank import concave_of
-from mtldsl.solvers.augmented_lagrangian.interior_point import near_pays
 from mtldsl.solvers.augmented_lagrangian.low_rank import SpectralRun
-from mtldsl.solvers.model_facts import ModelFacts
+from mtldsl.solvers.route_table import ModelFacts
 from mtldsl.solvers.solver import FLOPS_PER_CALL, MATRIX_SPEEDUP, Method, MethodSolver, Point, Watch
 
 
@@ -40,14 +39,7 @@ def _by_interior_points(
     form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch
 ) -> tuple[Point | None, bool]:
     run = AugmentedLagrangianRun(form, tol, start)
-    if not run.has_interior:
-        return None, False
-    near = None if start is None else AugmentedLagrangianRun(form, tol, start, is_near=True)
-    if near is not None and near_pays(near.designs, near.part):
-        point = near.from_neighbour(max_iter, watch)
-        if point is not None:
-            return point, True
-    return run.by_interior_points(max_iter, watch)
+    return run.by_interior_points(max_iter, watch) if run.has_interior else (None, False)
 
 
 METHODS = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from mtldsl.solvers.augmented_lagrangian.outer_loop import OuterLoop, first_phas
 from mtldsl.solvers.augmented_lagrangian.prox_parts import (
     KinkedScores,
     MatrixPart,
-    RidgePart,
     RowPart,
     StructuredScores,
 )
@@ -23,28 +21,14 @@ from mtldsl.solvers.design.row_penalty import unsupported_reason as why_not_by_r
 from mtldsl.solvers.design.task_design import Designs
 from mtldsl.solvers.solver import FLOPS_PER_CALL, MATRIX_SPEEDUP, Point, Watch
 
-
-@dataclass(frozen=True)
-class RunSettings:
-    """Constants of a run.
-
-    look_ratio            : what is missing over tol, from which on every step may be the last one
-    neighbour_tol         : relative gap of a start that is a neighbour's solution
-    max_neighbour_steps   : Newton steps from there
-    """
-
-    look_ratio: float = 300.0
-    neighbour_tol: float = 0.25
-    max_neighbour_steps: int = 60
-
-
-SETTINGS = RunSettings()
+#: Residual over tol, from which on every step may be the last one.
+LOOK_RATIO = 300.0
 
 
 class AugmentedLagrangianRun:
     """One run on a form."""
 
-    def __init__(self, form: NormalForm, tol: float, start: Point | None, is_near: bool = False):
+    def __init__(self, form: NormalForm, tol: float, start: Point | None):
         self.form, self.tol = form, tol
         facts = single_block(form)
         assert not isinstance(facts, str)  # `refuses` was asked
@@ -52,17 +36,15 @@ class AugmentedLagrangianRun:
         self.designs = designs = Designs(self.loss)
         unit, shape = designs.unit(), form.shapes[self.block]
         self.part: Any = (
-            (RidgePart if (self.loss.has_score_steps or is_near) and are_plain_ridges(form) else RowPart)(
-                RowPenalty.of(form.functions, shape), unit
-            )
+            RowPart(RowPenalty.of(form.functions, shape), unit)
             if is_by_rows(form)
             else MatrixPart(form.functions, unit)
         )
         self.scores: Any = (
             StructuredScores(self.loss) if self.loss.has_score_steps else KinkedScores(self.loss)
         )
-        self.outer = OuterLoop(designs, self.scores, self.part, self._start(start), is_near=is_near)
-        self.looked_at, self.is_settled = np.inf, False
+        self.outer = OuterLoop(designs, self.scores, self.part, self._start(start))
+        self.looked_at = np.inf
         has_one_kink = isinstance(self.scores, KinkedScores) and self.scores.gap is None
         self.has_interior = has_one_kink and has_interior(designs, self.part)
         self.tasks = BestTasks(designs, self.scores, self.part) if self.part.is_separable else None
@@ -90,8 +72,7 @@ class AugmentedLagrangianRun:
             stops = taken >= max_iter or watch.expired or outer.is_stalled
             if stops or self._is_worth_a_look(outer):
                 point = self._point(outer, taken)
-                self.is_settled = watch(point)
-                if self.is_settled or stops:
+                if watch(point) or stops:
                     point.stopped = "stalled" if outer.is_stalled else ""
                     return point
             if self.tasks is not None:
@@ -100,17 +81,6 @@ class AugmentedLagrangianRun:
                     share *= 0.1
                 elif keep.sum() <= 0.7 * len(live):
                     outer, live = outer.on(np.flatnonzero(keep)), live[keep]
-
-    def from_neighbour(self, max_iter: int, watch: Watch) -> Point | None:
-        """Newton steps from a start near the solution; None where it is not near, or they take longer than interior points would."""
-        tasks, steps = self.tasks, min(max_iter, SETTINGS.max_neighbour_steps)
-        assert tasks is not None  # where there is an interior
-        tasks.see(self.outer, np.arange(self.designs.n_tasks))
-        if not tasks.within(SETTINGS.neighbour_tol):
-            return None
-        self.looked_at = 0.0  # a look that is not the last one tells nothing new of a point nearby
-        point = self.run(steps, watch)
-        return point if self.is_settled or steps == max_iter or watch.expired else None
 
     def by_interior_points(self, max_iter: int, watch: Watch) -> tuple[Point, bool]:
         """(the last point of interior points, whether that is the end): these may lose their way."""
@@ -152,7 +122,7 @@ class AugmentedLagrangianRun:
         if self.loss.has_score_steps:  # whose outer steps cost many looks
             return True
         missing = float(outer.residuals.worst.max())
-        near = missing < SETTINGS.look_ratio * self.tol if self.tasks is None else self.tasks.within(self.tol)
+        near = missing < LOOK_RATIO * self.tol if self.tasks is None else self.tasks.within(self.tol)
         if near or missing < 0.1 * self.looked_at:
             self.looked_at = missing
             return True
@@ -218,7 +188,7 @@ class BestTasks:
         self.v, self.b, self.u = np.zeros((d, m)), np.zeros(m), np.zeros(designs.offsets[-1])
         self.objectives, self.bounds = np.full(m, np.inf), np.full(m, -np.inf)
 
-    def see(self, outer: OuterLoop | InteriorPoint, live: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def see(self, outer: OuterLoop | InteriorPoint, live: np.ndarray) -> None:
         """Keep what is best of where the run of the tasks `live` stands."""
         designs, scores, part, at = outer.designs, outer.scores, outer.part, outer.at
         u = scores.balanced(at.u, designs) if designs.has_intercepts else at.u
@@ -240,7 +210,6 @@ class BestTasks:
                 )
             if objectives[k] < self.objectives[i]:
                 self.objectives[i], self.v[:, i], self.b[i] = objectives[k], at.v[:, k], at.b[k]
-        return objectives, bounds
 
     def within(self, tol: float) -> bool:
         """Tell whether the gaps of all tasks together say so."""

@@ -26,8 +26,9 @@ from mtldsl.solvers.augmented_lagrangian.prox_parts import (
     StructuredScores,
 )
 from mtldsl.solvers.augmented_lagrangian.tangent_newton import SETTINGS as TANGENTS
-from mtldsl.solvers.augmented_lagrangian.tangent_newton import SpectrumFunction, TangentSpaceNewton, is_small
+from mtldsl.solvers.augmented_lagrangian.tangent_newton import TangentSpaceNewton, is_small
 from mtldsl.solvers.design.task_design import Designs
+from mtldsl.solvers.numerics.spectral_function import SpectrumFunction
 from mtldsl.solvers.solver import Point, Watch
 from mtldsl.utils.interrupts import svd
 
@@ -244,7 +245,7 @@ def _settled(form: NormalForm, start: Point, tol: float, watch: Watch) -> Point 
     penalty = float(np.mean(scores.sizes(designs) / spread))
     first = W, designs.centred(W if right is None else W @ right, b), u
     floor = max(GRADIENT_FLOOR_SHARE * form.slope_at_zero, np.finfo(float).tiny)
-    spectrum = _spectrum(form, block.name)
+    spectrum = SpectrumFunction.of(form, block.name)
     steps = TangentSpaceNewton(designs, scores, rank, spectrum, penalty, first, right, floor)
     best, since = np.inf, 0
     while steps.missing > SETTINGS.settled_ratio * tol and not watch.expired:
@@ -283,18 +284,6 @@ def _right(entry: MapEntry, q: int) -> np.ndarray | None:
         return None if entry.coefficient == 1.0 else entry.coefficient * np.eye(q)
     dense = entry.right.toarray() if sparse.issparse(entry.right) else np.asarray(entry.right)
     return entry.coefficient * dense
-
-
-def _spectrum(form: NormalForm, block: str) -> SpectrumFunction:
-    """phi: what only counts the rank is a constant here."""
-    ridge, terms = 0.0, []
-    for f in form.functions:
-        factor, square = f.map.multiple_of(block), f.atom.entry_quadratic
-        if square is not None:
-            ridge += f.coefficient * factor**2 * float(square)
-        elif hasattr(f.atom, "slope"):
-            terms.append((f.coefficient, f.atom, abs(factor)))
-    return SpectrumFunction(ridge, tuple(terms))
 
 
 def _rank(form: NormalForm, W: np.ndarray) -> int:

@@ -37,8 +37,6 @@ class InteriorPointSettings:
     max_system_rows     : of the smaller side of a task
     newton_ratio        : rows over features from which on Newton steps, which see rows at kinks alone, are faster
     newton_entries      : entries of the inputs from which on they are
-    near_start_ratio    : rows over features from which on Newton steps from a start nearby are faster
-    near_start_flops    : multiplications of a task's system from which on they are
     look_share          : of the gap at the last look, at which there is another: one costs as much as an iteration of a small model
     look_ratio          : gap over the one that is asked for, from which on every iteration may be the last one
     """
@@ -55,8 +53,6 @@ class InteriorPointSettings:
     max_system_rows: int = 2500
     newton_ratio: float = 20
     newton_entries: float = 1.5e5
-    near_start_ratio: float = 15
-    near_start_flops: float = 3e6
     look_share: float = 0.01
     look_ratio: float = 10.0
 
@@ -213,14 +209,6 @@ def has_interior(designs: Designs, part) -> bool:
     n, d = int(designs.counts.max()), len(part.unit)
     is_tall = n > SETTINGS.newton_ratio * d and n * d > SETTINGS.newton_entries
     return min(n, d) <= SETTINGS.max_system_rows and not is_tall
-
-
-def near_pays(designs: Designs, part) -> bool:
-    """Tell whether Newton steps, which see rows at kinks alone, are faster from a solution nearby, which interior points forget: measured on both
-    sides of each limit; beside absolute values they may lose their way."""
-    n, d = int(designs.counts.min()), len(part.unit)
-    is_heavy = n > SETTINGS.near_start_ratio * d and float(n) * d * d > SETTINGS.near_start_flops
-    return is_heavy and not np.any(part.l1 > 0.0)
 
 
 def in_groups(

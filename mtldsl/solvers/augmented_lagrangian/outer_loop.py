@@ -12,7 +12,6 @@ from mtldsl.certificates.certificate import dual_bound
 from mtldsl.solvers.augmented_lagrangian.semismooth_newton import NewtonState, SemismoothNewton, TaskPenalties
 from mtldsl.solvers.design.task_design import Designs
 from mtldsl.solvers.numerics.operator_splitting import SETTINGS as OPERATOR_SPLITTING
-from mtldsl.solvers.numerics.restarts import RestartedAverage
 from mtldsl.solvers.solver import Point, Watch
 from mtldsl.utils.interrupts import eigh
 
@@ -156,11 +155,7 @@ class Splitting:
             PHASE_SETTINGS.min_score_share * roots * scores.spread_of_scores(designs),
             PHASE_SETTINGS.min_multiplier_share * roots * scores.sizes(designs),
         )
-        self.first, self.average = penalties, RestartedAverage()
-
-    def restart(self, at: NewtonState, copy: np.ndarray) -> None:
-        """Go on from there."""
-        self.at, self.copy = at, copy
+        self.first = penalties
 
     def run(self, iterations: int) -> NewtonState:
         designs, part, unit = self.designs, self.part, self.part.unit[:, None]
@@ -184,10 +179,9 @@ class Splitting:
             y = self.scores.near_multipliers(mixed, u, s)
             before, copy = copy, mixed + (u - y) / s
             u = y
-            between = factor * W + (1.0 - factor) * v if part.has_copy else W
+            between = factor * W + (1.0 - factor) * v
             Q = part.multipliers(between, P, M)
             v_before, v, P = v, part.copy(between, P, Q, M), Q
-            self.average.add([W, b, z, u, P, v, copy])
             self.iterations += 1
             if self.iterations % PHASE_SETTINGS.balance_iterations == 0:
                 self._balance(
@@ -228,11 +222,9 @@ class Splitting:
         )
         first, ratio = self.first, PHASE_SETTINGS.max_penalty_ratio
         loss = np.clip(of_loss * p.loss, first.loss / ratio, first.loss * ratio)
-        regularizer = p.regularizer
-        if self.part.has_copy:
-            regularizer = np.clip(
-                of_weights * p.regularizer, first.regularizer / ratio, first.regularizer * ratio
-            )
+        regularizer = np.clip(
+            of_weights * p.regularizer, first.regularizer / ratio, first.regularizer * ratio
+        )
         self.penalties = TaskPenalties(loss, regularizer, p.proximal)
 
 
@@ -248,7 +240,7 @@ def _factors(primal: np.ndarray, dual: np.ndarray) -> np.ndarray:
 
 
 def first_phase(run: Any, max_iter: int, watch: Watch) -> tuple[int, Point | None]:
-    """Run ADMM with restarts at averages until Newton's steps are the faster ones; the outer steps of `run` go on where it ended.
+    """Run ADMM until Newton's steps are the faster ones; the outer steps of `run` go on where it ended.
 
     Returns (iterations, the last point where the run ends with it).
     """
@@ -262,13 +254,8 @@ def first_phase(run: Any, max_iter: int, watch: Watch) -> tuple[int, Point | Non
         planned = early[look] if look < len(early) else PHASE_SETTINGS.look_iterations
         splitting.run(min(planned, max_iter - splitting.iterations))
         p = outer.penalties = splitting.penalties
-        iterations, gap = splitting.iterations, known.see(splitting.at)
-        if look >= len(early):  # before, the mean holds the first iterates
-            *parts, copy = splitting.average.mean()
-            mean = NewtonState(*parts)
-            of_mean = known.see(mean)
-            if splitting.average.is_due(min(gap, of_mean), iterations) and of_mean < gap:
-                splitting.restart(mean, copy)
+        iterations = splitting.iterations
+        known.see(splitting.at)
         stops = iterations >= max_iter or watch.expired
         if stops or known.gap <= run.tol or iterations >= PHASE_SETTINGS.shown_ratio * shown_at:
             shown_at, point = iterations, known.point(iterations)
@@ -278,7 +265,7 @@ def first_phase(run: Any, max_iter: int, watch: Watch) -> tuple[int, Point | Non
         is_slow = _to_halve(gaps) > price
         if (is_slow and known.gap <= PHASE_SETTINGS.newton_tol) or _has_stalled(gaps):
             break
-    outer.at = splitting.at  # an iterate: of a mean no zero, no flip and no rank is exact
+    outer.at = splitting.at
     outer.penalties = TaskPenalties(p.loss, p.regularizer, SETTINGS.proximal_share * p.regularizer)
     return splitting.iterations, None
 
@@ -291,14 +278,14 @@ class _KnownBounds:
         self._lowest: Any = None
         self._proven: Any = None
 
-    def see(self, at: NewtonState) -> float:
-        """Return the absolute gap of a state's weights to the bound that its multipliers prove."""
+    def see(self, at: NewtonState) -> None:
+        """Keep what a state's weights reach, and what its multipliers prove."""
         run, outer = self.run, self.run.outer
         outer.at = at
         if run.tasks is not None:  # each by itself
-            objective, bound = run.tasks.see(outer, np.arange(run.designs.n_tasks))
+            run.tasks.see(outer, np.arange(run.designs.n_tasks))
             self.best, self.bound = float(run.tasks.objectives.sum()), float(run.tasks.bounds.sum())
-            return float(objective.sum() - bound.sum())
+            return
         form, point = run.form, run._point(outer, 0)
         objective = form.value(point.blocks)
         bound = float(dual_bound(form, point.blocks, point.loss_duals, point.function_duals)[0])
@@ -306,7 +293,6 @@ class _KnownBounds:
             self.best, self._lowest = objective, point
         if bound > self.bound:
             self.bound, self._proven = bound, point
-        return objective - bound
 
     def point(self, iterations: int) -> Point:
         """Return the weights with the best objective, and the multipliers of the best bound."""
@@ -374,9 +360,6 @@ class OuterLoopSettings:
     lower_weight_share    : the same of weights that needs a lower penalty
     lower_factor          : times that penalty
     proximal_share        : of the regularizer's penalty, for the first proximal term
-    near_factor           : times the first penalties near the solution: what outer steps would make of them in turn. Measured on the
-                            digits, and judged on generated tables: three quarters of the time of a path, half of its outer steps
-    near_proximal_share   : of the first proximal term, near the solution
     patience_steps        : outer steps in which what is missing must fall by half
     """
 
@@ -395,8 +378,6 @@ class OuterLoopSettings:
     lower_weight_share: float = 0.03
     lower_factor: float = 0.2
     proximal_share: float = 0.1
-    near_factor: float = 16.0
-    near_proximal_share: float = 0.05
     patience_steps: int = 15
 
 
@@ -426,10 +407,7 @@ def first_state(
 
 
 class OuterLoop:
-    """A run for the tasks of `designs`; each by itself where the regularizer is separable.
-
-    is_near : whether it begins near the solution
-    """
+    """A run for the tasks of `designs`; each by itself where the regularizer is separable."""
 
     def __init__(
         self,
@@ -438,12 +416,11 @@ class OuterLoop:
         part,
         at: NewtonState,
         penalties: TaskPenalties | None = None,
-        is_near: bool = False,
     ):
         self.designs, self.scores, self.part, self.at = designs, scores, part, at
         self.newton = SemismoothNewton(designs, scores, part)
         self.spread = np.maximum(scores.spread_of_scores(designs), 1e-12)
-        self.penalties = self._first_penalties(is_near) if penalties is None else penalties
+        self.penalties = self._first_penalties() if penalties is None else penalties
         self.best, self.since = np.inf, 0
 
     def step(self, most: int) -> int:
@@ -481,20 +458,15 @@ class OuterLoop:
         run.best, run.since = self.best, self.since
         return run
 
-    def _first_penalties(self, is_near: bool) -> TaskPenalties:
+    def _first_penalties(self) -> TaskPenalties:
         """A loss: the size of its multipliers over that of its scores; the regularizer: the curvature that the losses' copies put on
-        weights, or its own; the proximal term: a share of that."""
+        weights; the proximal term: a share of that."""
         loss = self.newton.pooled(self.scores.sizes(self.designs) / self.spread)
         curvature = loss * self.designs.counts
         if not self.part.is_separable:
             loss = loss / self.designs.n_tasks
             curvature = np.full(len(loss), (loss * self.designs.counts).mean())
-        if not self.part.has_copy:
-            curvature = self.part.metric(loss)[0]
-        share = SETTINGS.proximal_share
-        if is_near:
-            share, loss = SETTINGS.near_proximal_share * share, SETTINGS.near_factor * loss
-        return TaskPenalties(loss, curvature, share * curvature)
+        return TaskPenalties(loss, curvature, SETTINGS.proximal_share * curvature)
 
     def _residuals(self, new: NewtonState) -> Residuals:
         designs, at, p, unit = self.designs, self.at, self.penalties, self.part.unit[:, None]
@@ -503,7 +475,7 @@ class OuterLoop:
         scores = np.sqrt(apart / pooled(designs.counts * self.spread**2))
         size = np.maximum(pooled(((unit * new.W) ** 2).sum(axis=0)), 1e-300)
         apart = pooled((((new.P - at.P) / unit) ** 2).sum(axis=0) / p.regularizer**2)
-        weights = np.minimum(np.sqrt(apart / size), 1.0) * self.part.has_copy
+        weights = np.minimum(np.sqrt(apart / size), 1.0)
         size = np.maximum(pooled(((new.P / unit) ** 2).sum(axis=0)), 1e-300)
         pull = np.sqrt(pooled(((unit * (new.W - at.W)) ** 2).sum(axis=0) * p.proximal**2) / size)
         return Residuals(scores, weights, np.minimum(pull, 10.0))
@@ -529,7 +501,6 @@ class OuterLoop:
             for missing, share in zip((now.scores, now.weights), shares, strict=True)
         )
         of_weights = np.where(now.weights < s.lower_weight_share * now.worst, s.lower_factor, of_weights)
-        of_weights = of_weights if self.part.has_copy else 1.0
         self.penalties = TaskPenalties(
             p.loss * of_scores, p.regularizer * of_weights, p.proximal / (factor * give)
         )

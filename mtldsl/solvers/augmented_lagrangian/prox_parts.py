@@ -14,6 +14,7 @@ from mtldsl.errors import SolverError
 from mtldsl.normal_form.form import FunctionTerm, LossTerm
 from mtldsl.solvers.design.row_penalty import RowPenalty
 from mtldsl.solvers.design.task_design import Designs
+from mtldsl.solvers.numerics.spectral_function import divided_differences
 from mtldsl.utils.interrupts import svd
 
 # --------------------------------------------------------------------------------------------------------------
@@ -46,7 +47,6 @@ class MatrixPart:
     """
 
     is_separable = False
-    has_copy = True
 
     def __init__(self, functions: tuple[FunctionTerm, ...], unit: np.ndarray):
         self.functions = functions
@@ -109,16 +109,7 @@ def _spectral(prox, V: np.ndarray, v: np.ndarray):
     slopes = np.clip(((moved - f) - kept) / np.maximum(moved - s, 1e-300), 0.0, 1.0)
     slopes = np.where(s > 0, slopes, 1.0)
     top = max(s.max(initial=0.0), 1e-300)
-    apart, together = s[:, None] - s[None, :], s[:, None] + s[None, :]
-    same = np.abs(apart) < 1e-9 * top
-    symmetric = np.where(
-        same,
-        0.5 * (slopes[:, None] + slopes[None, :]),
-        (kept[:, None] - kept[None, :]) / np.where(same, 1.0, apart),
-    )
-    skew = np.where(
-        together > 1e-12 * top, (kept[:, None] + kept[None, :]) / np.maximum(together, 1e-300), 1.0
-    )
+    symmetric, skew = divided_differences(s, kept, slopes, 1.0)
     outside = np.where(s > 1e-12 * top, kept / np.maximum(s, 1e-300), 1.0)
     tall, wide = V.shape[0] > len(s), V.shape[1] > len(s)
     both, half = 0.5 * (symmetric + skew), 0.5 * (symmetric - skew)
@@ -148,8 +139,6 @@ class RowPart:
     With t = W + P / M the new multipliers are Q = M (t - prox(t)), and M (I - D), D the derivative of the prox there, is diagonal, but for
     -scales_r vectors_r vectors_r^T on every row that the l21 norm leaves alive. Derivatives are those at the last `multipliers`.
     """
-
-    has_copy = True  # of the weights, by which these are told apart from what the penalty makes of them
 
     def __init__(self, penalty: RowPenalty, unit: np.ndarray):
         if len(penalty.l1) == 1:  # of one task, the length of a row is an absolute value
@@ -229,31 +218,6 @@ class RowPart:
         if self.has_ridge:
             scales = scales * M[rows, 0] / (M[rows, 0] + self.penalty.ridge[rows])
         return rows, self.left[rows] / self.norms[rows, None], scales
-
-
-class RidgePart(RowPart):
-    """Squares alone, one weight for all entries: smooth, so that they need no copy of the weights: Q = ridge W, in the metric of the ridge."""
-
-    has_copy = False
-
-    def __init__(self, penalty: RowPenalty, unit: np.ndarray):
-        super().__init__(penalty, np.ones(len(unit)))
-
-    def on(self, ids: np.ndarray) -> RidgePart:
-        p = self.penalty
-        return RidgePart(RowPenalty(p.l1[ids], p.l21, p.ridge, p.nonneg), self.unit)
-
-    def metric(self, penalties: np.ndarray) -> np.ndarray:
-        return np.repeat(self.ridge, len(penalties), axis=1)
-
-    def multipliers(self, W: np.ndarray, P: np.ndarray, M: np.ndarray) -> np.ndarray:
-        return self.ridge * W
-
-    def copy(self, W: np.ndarray, P: np.ndarray, Q: np.ndarray, M: np.ndarray) -> np.ndarray:
-        return W.copy()
-
-    def diagonal(self, M: np.ndarray) -> np.ndarray:
-        return M
 
 
 # --------------------------------------------------------------------------------------------------------------

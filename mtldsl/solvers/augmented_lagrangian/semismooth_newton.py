@@ -9,6 +9,7 @@ import numpy as np
 from mtldsl.solvers.augmented_lagrangian.active_rows import TaskSystem, gram_of, held_rows, work_of_factor
 from mtldsl.solvers.design.task_design import Designs
 from mtldsl.solvers.linear_systems.factorizations import inverses
+from mtldsl.solvers.numerics.conjugate_gradients import conjugate_gradients
 
 
 @dataclass(frozen=True)
@@ -217,7 +218,7 @@ class SemismoothNewton:
         def precondition(r):
             return np.column_stack([system.solve(r[:, k]) for k, system in enumerate(systems)])
 
-        x = _conjugate_gradients(apply, -stacked, precondition)
+        x = _solved(apply, -stacked, precondition)
         return x[:d], (x[d] if designs.has_intercepts else np.zeros(designs.n_tasks))
 
     def _by_inverses(self, stacked, parts, diagonal, spare, product, here):
@@ -237,7 +238,7 @@ class SemismoothNewton:
             Hx[:d] += here.M * product(x[:d]) - spare * x[:d]
             return Hx
 
-        x = _conjugate_gradients(apply, -stacked, lambda r: np.matmul(inverse, r.T[:, :, None])[:, :, 0].T)
+        x = _solved(apply, -stacked, lambda r: np.matmul(inverse, r.T[:, :, None])[:, :, 0].T)
         return x[:d], (x[d] if designs.has_intercepts else np.zeros(designs.n_tasks))
 
 
@@ -245,28 +246,10 @@ def _task_direction(system: TaskSystem, r: np.ndarray) -> np.ndarray:
     return (
         system.solve(r)
         if system.is_direct
-        else _conjugate_gradients(system.product, r, system.solve, system.most_products)
+        else _solved(system.product, r, system.solve, system.most_products)
     )
 
 
-def _conjugate_gradients(apply, rhs, precondition, most=SETTINGS.max_conjugate_gradient_steps):
-    """Return apply^-1 rhs, to `conjugate_gradient_tol` in the preconditioner's norm, in at most so many steps."""
-    x, r = np.zeros_like(rhs), rhs.copy()
-    z = precondition(r)
-    p, rz = z, np.vdot(r, z)
-    first = rz
-    for _ in range(most):
-        Ap = apply(p)
-        curved = np.vdot(p, Ap)
-        if not curved > 0:
-            break
-        alpha = rz / curved
-        x += alpha * p
-        r -= alpha * Ap
-        z = precondition(r)
-        new = np.vdot(r, z)
-        if new <= SETTINGS.conjugate_gradient_tol**2 * first:
-            break
-        p = z + (new / rz) * p
-        rz = new
-    return x
+def _solved(apply, rhs, precondition, most=SETTINGS.max_conjugate_gradient_steps):
+    tol = SETTINGS.conjugate_gradient_tol
+    return conjugate_gradients(apply, rhs, tol=tol, most=most, precondition=precondition)

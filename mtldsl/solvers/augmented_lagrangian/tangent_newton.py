@@ -28,6 +28,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from mtldsl.solvers.augmented_lagrangian.active_rows import gram_of, held_rows
 from mtldsl.solvers.design.task_design import Designs
+from mtldsl.solvers.numerics.spectral_function import SpectrumFunction
 from mtldsl.utils.interrupts import svd
 
 
@@ -35,7 +36,6 @@ from mtldsl.utils.interrupts import svd
 class TangentSettings:
     """Constants of Newton steps on the matrices of one rank; shifts are added to Newton's matrix, relative to its diagonal.
 
-    difference_share : of a singular value, as step of the differences that second derivatives are made of
     max_directions   : of a tangent space, of which Newton's matrix is made
     zero_tol         : singular value, relative to the largest, that is zero
     max_newton_steps : of an outer step
@@ -55,7 +55,6 @@ class TangentSettings:
     decay_factor     : times a shift after a whole step
     """
 
-    difference_share: float = 1e-6
     max_directions: int = 2000
     zero_tol: float = 1e-10
     max_newton_steps: int = 60
@@ -84,50 +83,13 @@ def is_small(shape: tuple[int, int], rank: int) -> bool:
     return rank <= min(d, m) and rank * (d + m) + m <= SETTINGS.max_directions
 
 
-@dataclass
-class SpectrumFunction:
-    """phi(s) = ridge s^2 / 2 + sum_k c_k r_k((f_k s)^2 + eps_k), smooth where s > 0.
-
-    terms : (c_k, the function of the spectrum that r_k is of, f_k)
-    """
-
-    ridge: float
-    terms: tuple[tuple[float, Any, float], ...] = ()
-
-    def value(self, s: np.ndarray) -> float:
-        own = sum(c * float(np.sum(atom.penalty((f * s) ** 2 + atom.eps))) for c, atom, f in self.terms)
-        return 0.5 * self.ridge * float(s @ s) + own
-
-    def ratios(self, s: np.ndarray) -> np.ndarray:
-        """phi'(s) / s; of what is steep at zero, only the ridge's there."""
-        total = np.full(s.size, self.ridge)
-        for c, atom, f in self.terms:
-            slopes = 2.0 * c * f * f * atom.slope((f * s) ** 2 + atom.eps)
-            total += np.where(np.isfinite(slopes), slopes, 0.0)
-        return total
-
-    def hessian(self, s: np.ndarray) -> np.ndarray:
-        """(r^2, r^2) of sum phi(s_j) in the entries of U^T T V, row after row.
-
-        Source: Lewis and Sendov, "Twice differentiable spectral functions", SIAM J. Matrix Anal. Appl. 23 (2001).
-        """
-        r, slopes = s.size, self.ratios(s) * s
-        step = SETTINGS.difference_share * s
-        ends = [self.ratios(s + t) * (s + t) for t in (step, -step)]
-        second = np.where(
-            step > 0, (ends[0] - ends[1]) / (2.0 * np.where(step > 0, step, 1.0)), self.ratios(s)
-        )
-        apart, together = s[:, None] - s, s[:, None] + s
-        same = np.abs(apart) <= SETTINGS.difference_share * together
-        symmetric = np.where(
-            same, 0.5 * (second[:, None] + second), (slopes[:, None] - slopes) / np.where(same, 1.0, apart)
-        )
-        lost = together == 0.0
-        skew = np.where(lost, symmetric, (slopes[:, None] + slopes) / np.where(lost, 1.0, together))
-        H = np.diag(0.5 * (symmetric + skew).ravel())
-        first = np.arange(r * r)
-        H[first, first.reshape(r, r).T.ravel()] += 0.5 * (symmetric - skew).ravel()
-        return H
+def _hessian_of_spectrum(spectrum: SpectrumFunction, s: np.ndarray) -> np.ndarray:
+    """(r^2, r^2) of sum phi(s_j) in the entries of U^T T V, row after row."""
+    r, (symmetric, skew) = s.size, spectrum.quotients(s)
+    H = np.diag(0.5 * (symmetric + skew).ravel())
+    first = np.arange(r * r)
+    H[first, first.reshape(r, r).T.ravel()] += 0.5 * (symmetric - skew).ravel()
+    return H
 
 
 class TangentSpaceNewton:
@@ -289,7 +251,9 @@ class TangentSpaceNewton:
         H[np.arange(n_A), np.arange(n_A)] += np.repeat(ratios, m)
         H[np.arange(n_A, n_A + n_C), np.arange(n_A, n_A + n_C)] += np.tile(ratios, q)
         inside = np.kron(np.eye(r), V.T)
-        H[:n_A, :n_A] += inside.T @ (self.spectrum.hessian(space.s) - np.diag(np.repeat(ratios, r))) @ inside
+        H[:n_A, :n_A] += (
+            inside.T @ (_hessian_of_spectrum(self.spectrum, space.s) - np.diag(np.repeat(ratios, r))) @ inside
+        )
         return H
 
 

@@ -16,10 +16,9 @@ from mtldsl.normal_form.form import NormalForm
 from mtldsl.solvers.coordinate_descent.smooth_newton import (
     EliminatedIntercepts,
     NewtonRun,
-    SmoothLossState,
     WorkingNewton,
 )
-from mtldsl.solvers.design.design import one_smooth_loss
+from mtldsl.solvers.design.design import LossState, one_smooth_loss
 from mtldsl.solvers.numerics.anderson import ROUND_SWEEPS, IterateHistory, extrapolate
 from mtldsl.solvers.solver import Point, Watch
 
@@ -200,14 +199,14 @@ class GroupNewton(WorkingNewton):
     def _levels(self) -> np.ndarray:
         return self.penalty.thresholds[self.penalty.labels]
 
-    def _next_rows(self, known, state: SmoothLossState, excess):
+    def _next_rows(self, known, state: LossState, excess):
         rows, is_short = super()._next_rows(known, state, excess)
         if rows is not None:
             held = np.bincount(self.penalty.labels[rows], minlength=len(self.penalty.thresholds)) > 0
             parts = [members[held[self.penalty.labels[members[:, 0]]]] for members in self.penalty.by_size]
             rows = np.concatenate([part.ravel() for part in parts])  # in the order that the model wants
             if rows.size == self.design.n_features:
-                rows = self._all()
+                rows = self.every
             self.gave_up |= rows.size > SETTINGS.max_hessian_features
         return rows, is_short
 
@@ -224,7 +223,7 @@ class GroupNewton(WorkingNewton):
         return penalty.value(W), float(np.vdot(pull, W)), gauge, square, excess
 
     def _minimised(
-        self, columns, penalty: GroupPenalty, own, gradient, state: SmoothLossState, curvature, precision
+        self, columns, penalty: GroupPenalty, own, gradient, state: LossState, curvature, precision
     ):
         made: Any = columns.held
         if made is None or made.curvature is not curvature:

@@ -27,9 +27,6 @@ class DescentSettings:
     newton_steps         : of tasks by themselves
     max_call_sweeps      : sweeps in one call, where one costs less than its call
     swept_entries        : of Gram matrices, that are read before anything but sweeps is tried
-    block_rows           : rows of a block of one Gram matrix for all tasks
-    block_sweeps         : over a block once it is in cache
-    one_block_tasks      : tasks up to which matrix products are no faster than sweeps through one block
     """
 
     max_rounds: int = 20
@@ -43,9 +40,6 @@ class DescentSettings:
     newton_steps: int = 10
     max_call_sweeps: int = 100
     swept_entries: int = 200_000
-    block_rows: int = 64
-    block_sweeps: int = 2
-    one_block_tasks: int = 4
 
 
 SETTINGS = DescentSettings()
@@ -62,8 +56,6 @@ class GramModel:
         self.flops = 0.0
         m, p = W.shape
         self.sweep_cost = 4.0 * m * p**2
-        # where rows are many, one after another would be bound by memory
-        self.in_blocks = len(gram) == 1 and m > SETTINGS.one_block_tasks and p > 2 * SETTINGS.block_rows
 
     @cached_property
     def cross(self) -> np.ndarray:
@@ -83,8 +75,8 @@ class GramModel:
         """Until a sweep brings precision^2 of what the first did."""
         # where a sweep costs less than its call, many go at once
         at_once = max(SETTINGS.swept_entries / max(self.gram.size, 1), 4 * ROUND_SWEEPS)
-        at_once = 1 if self.in_blocks else int(min(at_once, SETTINGS.max_call_sweeps))
-        first, moved = self.sweeps(at_once, share=precision**2)
+        most = int(min(at_once, SETTINGS.max_call_sweeps))
+        first, moved = self.sweeps(most, share=precision**2)
         enough = precision**2 * first
         support = failed = None
         for _ in range(SETTINGS.max_rounds):
@@ -104,7 +96,7 @@ class GramModel:
             p = float(np.count_nonzero(support.any(axis=0)))
             systems = len(self.gram) if self.penalty.plain else len(self.W)
             cost = p**3 + 2.0 * p**3 * systems  # about
-            if (settled and not self.in_blocks) or cost <= 2.0 * ROUND_SWEEPS * self.sweep_cost:
+            if settled or cost <= 2.0 * ROUND_SWEEPS * self.sweep_cost:
                 self.flops += cost / MATRIX_SPEEDUP
                 failed = None if newton_steps(self) else support
 
@@ -114,15 +106,7 @@ class GramModel:
         """(what the first, what the last of `most` or fewer sweeps brought)."""
         from mtldsl.solvers.coordinate_descent.sweep_kernels import descend_gram
 
-        p, last = self.penalty, 0.0
-        if self.in_blocks:
-            for _ in range(most):
-                last = self._sweep_blocks()
-                if history is not None:
-                    history.add(self)
-                if last <= enough:
-                    break
-            return last, last
+        p = self.penalty
         nothing = np.empty((0, self.W.size))
         past = (nothing, nothing) if history is None else (history.W[1:], history.carried[1:])
         rounds, first, last = descend_gram(
@@ -130,24 +114,6 @@ class GramModel:
         )
         self.flops += rounds * self.sweep_cost
         return first, last
-
-    def _sweep_blocks(self) -> float:
-        """Sweep within blocks of rows, each passed on to the others by a matrix product; return what it brings."""
-        from mtldsl.solvers.coordinate_descent.sweep_kernels import descend_gram
-
-        p, total, nothing = self.penalty, 0.0, np.empty((0, 0))
-        for start in range(0, self.W.shape[1], SETTINGS.block_rows):
-            block = slice(start, start + SETTINGS.block_rows)
-            whole = self.gram[:, block, block], self.carried[:, block], self.W[:, block], p.l1[:, block]
-            gram, gradient, W, l1 = (np.array(part, order="C") for part in whole)
-            rest = p.l21[block], p.ridge[block], p.nonneg, 0.0, 0.0, SETTINGS.block_sweeps, nothing, nothing
-            _, moved, _ = descend_gram(gram, gradient, W, l1, *rest)
-            total += moved
-            if moved > 0.0:
-                self.carried += (W - self.W[:, block]) @ self.gram[0, block]
-                self.W[:, block] = W
-        self.flops += self.sweep_cost
-        return total
 
 
 # --------------------------------------------------------------------------------------------------------------

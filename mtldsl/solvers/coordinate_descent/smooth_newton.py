@@ -65,47 +65,6 @@ class SmoothNewtonSettings:
 SETTINGS = SmoothNewtonSettings()
 
 
-def _minimize_model(
-    columns,
-    penalty: RowPenalty,
-    W,
-    gradient,
-    state,
-    curvature,
-    centred: bool,
-    precision: float,
-    goal: float,
-):
-    """((dW (m, p), db (m,), the flat change of the predictions), flops) from W (m, p), where the loss's gradient in W is this, and its slopes
-    are the state's; the flops are those beside the matrices, where they are counted.
-
-    precision : of the model's violation, relative to that at W
-    goal      : slopes that are off by no more than this part of the l1 norm's are good enough
-    """
-    sums, flops = state.sums if centred else np.zeros(len(W)), 0.0
-    if isinstance(columns, ColumnsOfTask):
-        task = TaskModel(columns, penalty, W, gradient, curvature, centred, float(sums[0]))
-        task.descend(precision, goal)
-        db = -task.sums / task.total if centred else sums
-        return (task.W - W, db, task.change + db), flops
-    held = columns.held
-    if held is None or held.curvature is not curvature:
-        held = columns.held = None  # before there is another
-        held = columns.held = EliminatedIntercepts(columns, curvature, state.loss.sums(curvature), centred)
-    if isinstance(columns, DenseColumns):
-        reduced = gradient - held.border * (sums / held.totals)[:, None]
-        model = GramModel(held.gram, reduced, W.copy(), penalty)
-        model.minimize(precision)
-        step, flops = model.W - W, model.flops
-    else:
-        model = ColumnModel(columns, penalty, W, state.u, curvature, held.border, held.totals, sums)
-        model.descend(max(precision, DESCENT.coarse_tol), goal)
-        step = model.W - W
-        del model  # its arrays are as large as what is made next
-    db = -(sums + np.einsum("ij,ij->i", held.border, step)) / held.totals
-    return (step, db, columns.forward(step) + state.loss.spread(db)), flops
-
-
 class EliminatedIntercepts:
     """border (m, p) and totals (m,): X_i^T and 1^T times the curvature of task i, zeros and ones where there is no intercept; of dense
     columns the Gram matrices (m, p, p), or (1, p, p), beside the best intercepts.
@@ -138,14 +97,6 @@ class EliminatedIntercepts:
 NO_STEP = None, None, 0.0
 
 
-class SmoothLossState(LossState):
-    """W (m, d) and b (m,), and the loss there."""
-
-    def __init__(self, loss: SmoothLoss, W, b, z):
-        super().__init__(loss, z)
-        self.W, self.b = W, b
-
-
 class WorkingNewton:
     """Minimises loss + penalty. `report(state, pull, steps)` is called where a look at the certificate pays; True ends the run."""
 
@@ -153,6 +104,7 @@ class WorkingNewton:
         self.loss, self.design, self.centred, self.target = loss, design, centred, 0.8 * tol
         # tasks that have nothing in common have step lengths of their own
         self.penalty, self.apart = penalty, isinstance(penalty, RowPenalty) and not penalty.l21.any()
+        self.every = np.arange(design.n_features)
         self.damping, self.steps = SETTINGS.min_damping_share, 0
         self.last: Any = NO_STEP
         self.gave_up = False  # where a working set would be too large
@@ -164,14 +116,14 @@ class WorkingNewton:
         W,
         b,
         max_iter: int,
-        report: Callable[[SmoothLossState, np.ndarray, int], bool],
+        report: Callable[[LossState, np.ndarray, int], bool],
         expired: Callable[[], bool],
-    ) -> SmoothLossState:
+    ) -> LossState:
         loss = self.loss
         rows = np.flatnonzero(W.any(axis=0))
-        columns = self.design.columns(self._all() if self.design.prefers_all_rows else rows)
+        columns = self.design.columns(self.every if self.design.prefers_all_rows else rows)
         z = columns.forward(W[:, columns.rows]) + loss.spread(b)
-        state = SmoothLossState(loss, W, b, z)
+        state = LossState(loss, z, W, b)
         reported, shown_at, stuck = 0, 0.0, 0
         while True:
             pull = self.design.pull(state.u)
@@ -199,10 +151,7 @@ class WorkingNewton:
             moved = self._descend(state, columns, -pull.take(columns.rows, axis=1), gap, most, expired)
             stuck = 0 if moved else stuck + 1
 
-    def _all(self) -> np.ndarray:
-        return np.arange(self.design.n_features)
-
-    def _next_rows(self, known, state: SmoothLossState, excess) -> tuple[np.ndarray | None, bool]:
+    def _next_rows(self, known, state: LossState, excess) -> tuple[np.ndarray | None, bool]:
         """(the next working set: the support, what is near it, the worst violators, or None where the present one holds all; whether
         others that violate are left out).
         """
@@ -223,9 +172,9 @@ class WorkingNewton:
         keep[new] = True
         rows = np.flatnonzero(keep)
         # a feature of sparse inputs that stays out costs a sweep in six
-        return (self._all(), False) if self.design.holds_columns and 2 * rows.size > d else (rows, is_short)
+        return (self.every, False) if self.design.holds_columns and 2 * rows.size > d else (rows, is_short)
 
-    def _gap(self, state: SmoothLossState, pull, penalty: RowPenalty, W) -> tuple[float, np.ndarray]:
+    def _gap(self, state: LossState, pull, penalty: RowPenalty, W) -> tuple[float, np.ndarray]:
         """(the relative gap on these rows, about, with the slopes as dual point; by how much every row violates optimality)."""
         penalised, along, gauge, square, excess = self._look(pull, penalty, W)
         t, value = 1.0 / gauge, float(state.values.sum())
@@ -254,16 +203,41 @@ class WorkingNewton:
         return *look_at_rows(pull, W, p.l1, p.l21, p.ridge, p.nonneg, excess), excess
 
     def _minimised(
-        self, columns, penalty: RowPenalty, own, gradient, state: SmoothLossState, curvature, precision
-    ):
-        goal = 0.3 * self.target
-        return _minimize_model(
-            columns, penalty, own, gradient, state, curvature, self.centred, precision, goal
-        )
+        self, columns, penalty: RowPenalty, own, gradient, state: LossState, curvature, precision: float
+    ) -> tuple[tuple, float]:
+        """((dW (m, p), db (m,), the flat change of the predictions), flops) of the model from W = own (m, p), where the loss's gradient in W is
+        this; the flops are those beside the matrices, where they are counted.
+
+        precision : of the model's violation, relative to that at W
+        """
+        goal, centred, flops = 0.3 * self.target, self.centred, 0.0
+        sums = state.sums if centred else np.zeros(len(own))
+        if isinstance(columns, ColumnsOfTask):
+            task = TaskModel(columns, penalty, own, gradient, curvature, centred, float(sums[0]))
+            task.descend(precision, goal)
+            db = -task.sums / task.total if centred else sums
+            return (task.W - own, db, task.change + db), flops
+        held = columns.held
+        if held is None or held.curvature is not curvature:
+            held = columns.held = None  # before there is another
+            held = columns.held = EliminatedIntercepts(columns, curvature, self.loss.sums(curvature), centred)
+        if isinstance(columns, DenseColumns):
+            reduced = gradient - held.border * (sums / held.totals)[:, None]
+            model = GramModel(held.gram, reduced, own.copy(), penalty)
+            model.minimize(precision)
+            step, flops = model.W - own, model.flops
+        else:
+            model = ColumnModel(columns, penalty, own, state.u, curvature, held.border, held.totals, sums)
+            # slopes that are off by no more than this part of the l1 norm's are good enough
+            model.descend(max(precision, DESCENT.coarse_tol), goal)
+            step = model.W - own
+            del model  # its arrays are as large as what is made next
+        db = -(sums + np.einsum("ij,ij->i", held.border, step)) / held.totals
+        return (step, db, columns.forward(step) + self.loss.spread(db)), flops
 
     # ------------------------------------------------------------------------------------------- on rows
 
-    def _descend(self, state: SmoothLossState, columns, gradient, gap: float, most: int, expired) -> bool:
+    def _descend(self, state: LossState, columns, gradient, gap: float, most: int, expired) -> bool:
         """Newton steps on the working set, where the loss has this gradient and all rows this gap; whether any was taken."""
         rows, goal = columns.rows, max(0.3 * self.target, 0.3 * gap)
         penalty, own = self.penalty.on(rows), state.W.take(rows, axis=1)
@@ -289,21 +263,21 @@ class WorkingNewton:
             state.W[:, rows] = own
         return True
 
-    def _curvature(self, state: SmoothLossState, columns, gap: float):
+    def _curvature(self, state: LossState, columns, gap: float):
         """Return that of the step before, and so its matrices, where as much progress again would do: they are most of a step's price."""
         known, held, before = self.last
         if known is not columns or (not self.is_quadratic and gap * gap > self.target * before):
             # where every sample's loss is straight, as Huber's far out, the curvature that it may come to
             top = float(state.curvature.max(initial=0.0)) or self.loss.largest_curvature()
             held = np.maximum(state.curvature, self.damping * top)
-        self.last = columns if self._holds(columns) else None, held, gap
+        self.last = (
+            columns if isinstance(columns, DenseColumns) else None,
+            held,
+            gap,
+        )  # whose matrices serve again
         return held
 
-    def _holds(self, columns) -> bool:
-        """Tell whether the matrices of a step serve another one."""
-        return isinstance(columns, DenseColumns)
-
-    def _step(self, state: SmoothLossState, penalty: RowPenalty, own, dW, db, dz) -> np.ndarray | None:
+    def _step(self, state: LossState, penalty: RowPenalty, own, dW, db, dz) -> np.ndarray | None:
         """Along the step as far as the objective falls as promised: the rows' new weights; None where it does not."""
         loss = self.loss
         if self.is_quadratic:
@@ -421,7 +395,7 @@ class NewtonRun:
         if self.start is not None and not newton.is_quadratic and self.design.would_copy_most_of_X(support):
             return self.start, False
 
-        def report(state: SmoothLossState, pull, steps: int) -> bool:
+        def report(state: LossState, pull, steps: int) -> bool:
             u = samples.balanced(state.u, state.curvature) if self.centred else state.u.copy()
             last[:] = [replace(self._point(state.W, state.b, u, pull, steps), work=newton.work)]
             return self.watch(last[0])
@@ -447,7 +421,7 @@ class NewtonRun:
                 steps = WorkingNewton(samples, design, own, self.centred, target)
                 seen: list = []
 
-                def keep(state: SmoothLossState, found, count: int) -> bool:
+                def keep(state: LossState, found, count: int) -> bool:
                     seen[:] = [found]
                     return True
 

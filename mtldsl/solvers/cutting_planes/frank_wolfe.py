@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from mtldsl.normal_form.form import NormalForm
 from mtldsl.solvers.cutting_planes.two_block_admm import TwoBlockADMM
 from mtldsl.solvers.solver import Point, Watch
 
-
-@dataclass(frozen=True)
-class FrankWolfeSettings:
-    """Accuracy of the W-step.
-
-    ascent_tol : gap of a W-step, relative to c_i G_i(0): epsilon_F in the paper
-    """
-
-    ascent_tol: float = 1e-5
-
-
-SETTINGS = FrankWolfeSettings()
+#: Gap of a W-step, relative to c_i G_i(0): epsilon_F in the paper.
+ASCENT_TOL = 1e-5
 
 
 class FrankWolfe:
@@ -78,7 +66,7 @@ class FrankWolfe:
         for _ in range(self.most_steps):
             found = self.oracle(W)
             gap = found.values - delta - np.einsum("ij,ij->i", slope, W)
-            open_tasks = np.flatnonzero(gap > SETTINGS.ascent_tol * self.at_zero)
+            open_tasks = np.flatnonzero(gap > ASCENT_TOL * self.at_zero)
             if open_tasks.size == 0 or watch.expired:
                 break
             self.steps += 1

@@ -10,8 +10,7 @@ import numpy as np
 from mtldsl.normal_form.form import LossTerm, NormalForm
 from mtldsl.normal_form.reductions.block_reductions import LossesOfWeights, LossOfWeights
 from mtldsl.solvers.admm.iteration import ADMMIteration
-from mtldsl.solvers.cutting_planes.bundle import Bundle
-from mtldsl.solvers.cutting_planes.oracle import Oracle
+from mtldsl.solvers.cutting_planes.oracle import Bundle, Oracle
 from mtldsl.solvers.solver import MappedWatch, Point, Watch
 
 

@@ -2,36 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from mtldsl.errors import SolverError
 from mtldsl.normal_form.form import NormalForm, single_block
-from mtldsl.solvers.cutting_planes.bundle import Bundle
 from mtldsl.solvers.cutting_planes.oracle import (
+    Bundle,
     Oracle,
     has_one_maximum_a_task,
 )
-from mtldsl.solvers.solver import FLOPS_PER_CALL, Point, Solver, Watch
+from mtldsl.solvers.solver import FLOPS_PER_CALL, Point, Watch
+
+#: Rounds without weight after which a plane is dropped.
+IDLE_ROUNDS = 50
 
 
-@dataclass(frozen=True)
-class StructuralSVMSettings:
-    """Limit of the planes kept.
+def unsupported_reason(form: NormalForm) -> str | None:
+    """None for structured hinges of one weight matrix beside plain ridges; else one sentence."""
+    for term in form.losses:
+        if not has_one_maximum_a_task(term):
+            return f"{term.typed} is not a structured_hinge."
+    facts = single_block(form)
+    if isinstance(facts, str):
+        return facts
+    if facts.intercept:
+        return f"{facts.loss.typed} has an intercept, on which there is no ridge."
+    for f in form.functions:
+        if f.atom.entry_quadratic is None:
+            return f"{f.typed} is not a ridge of the loss's weights."
+        if np.ptp(f.atom.entry_quadratic) > 0:
+            return f"{f.typed} has unequal weights."
+    return None if form.functions and _modulus(form) > 0 else "there is no ridge."
 
-    idle_rounds : rounds without weight after which a plane is dropped
-    """
 
-    idle_rounds: int = 50
-
-
-SETTINGS = StructuralSVMSettings()
-
-
-class StructuralSVM(Solver):
+class StructuralSVM:
     """minimize sum_i c_i G_i(w_i) + r / 2 ||W||_F^2, G_i a maximum of planes.
 
     The dual of task i is a quadratic program over a simplex of planes, w_i = -(c_i / r) sum_k beta_k planes_k. The plane that is
@@ -43,46 +49,12 @@ class StructuralSVM(Solver):
     Source: Joachims, Finley and Yu, "Cutting-plane training of structural SVMs", Machine Learning 77 (2009).
     """
 
-    name = "dual_ascent"
-    summary = "dual ascent on planes, for structured losses beside a ridge"
-    options: ClassVar[Mapping[str, object]] = {"pull": 0.25}
-
-    def refuses(self, form: NormalForm) -> str | None:
-        for term in form.losses:
-            if not has_one_maximum_a_task(term):
-                return f"{term.typed} is not a structured_hinge."
-        facts = single_block(form)
-        if isinstance(facts, str):
-            return facts
-        if facts.intercept:
-            return f"{facts.loss.typed} has an intercept, on which there is no ridge."
-        for f in form.functions:
-            if f.atom.entry_quadratic is None:
-                return f"{f.typed} is not a ridge of the loss's weights."
-            if np.ptp(f.atom.entry_quadratic) > 0:
-                return f"{f.typed} has unequal weights."
-        return None if form.functions and _modulus(form) > 0 else "there is no ridge."
-
-    def solve(
-        self,
-        form: NormalForm,
-        *,
-        tol: float,
-        max_iter: int,
-        start: Point | None,
-        watch: Watch,
-        pull: float = 0.25,
-    ) -> Point:
+    def __init__(self, form: NormalForm, tol: float, start: Point | None, pull: float):
         if not 0.0 < pull <= 1.0:
             raise SolverError(f"pull={pull!r}: write a number in (0, 1], such as 0.25")
-        return _StructuralSVMRun(form, tol, start, pull).run(max_iter, watch)
-
-
-class _StructuralSVMRun:
-    def __init__(self, form: NormalForm, tol: float, start: Point | None, pull: float):
         self.loss, self.tol, self.pull, self.modulus = form.losses[0], tol, pull, _modulus(form)
         block = self.loss.map.identity_of
-        assert block is not None  # refuses() lets through only a loss of one block itself
+        assert block is not None  # `unsupported_reason` was asked
         self.block = block
         self.oracle, self.rounds_worth = Oracle(self.loss), 0.0
         self.coefficients = self.oracle.coefficients
@@ -117,8 +89,8 @@ class _StructuralSVMRun:
                 point = self._point(best, iteration)
                 if watch(point) or last:
                     return point
-            if iteration % SETTINGS.idle_rounds == 0:
-                self.bundle.drop_idle(SETTINGS.idle_rounds)
+            if iteration % IDLE_ROUNDS == 0:
+                self.bundle.drop_idle(IDLE_ROUNDS)
         return point
 
     def _point(self, W: np.ndarray, iteration: int) -> Point:
@@ -132,5 +104,5 @@ class _StructuralSVMRun:
 
 
 def _modulus(form: NormalForm) -> float:
-    ridges: Any = form.functions  # refuses() lets through nothing else: each has the quadratic
+    ridges: Any = form.functions  # `unsupported_reason` was asked: each has the quadratic
     return float(sum(f.coefficient * np.ravel(f.atom.entry_quadratic)[0] for f in ridges))

@@ -9,8 +9,7 @@ import numpy as np
 
 from mtldsl.atoms.prox.composition import prox_of_sum
 from mtldsl.normal_form.form import NormalForm
-from mtldsl.solvers.cutting_planes.bundle import Bundle
-from mtldsl.solvers.cutting_planes.oracle import Oracle
+from mtldsl.solvers.cutting_planes.oracle import Bundle, Oracle
 from mtldsl.solvers.numerics import operator_splitting
 from mtldsl.solvers.numerics.anderson import AndersonExtrapolation
 from mtldsl.solvers.solver import FLOPS_PER_CALL, Point, Watch
@@ -203,7 +202,7 @@ class LinearFinish:
 
     def _programs(self, tasks: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         """Vertices (m, D), weights of the planes (m, K) and the work of the programs over the planes met so far; solved anew for `tasks` alone."""
-        from mtldsl.solvers.cutting_planes.plane_program_kernels import solve_program
+        from mtldsl.solvers.cutting_planes.plane_kernels import solve_program
 
         bundle, D, work = self.bundle, self.oracle.size, 0.0
         for i in tasks.tolist():

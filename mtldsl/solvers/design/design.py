@@ -16,13 +16,11 @@ class DesignSettings:
     """Constants of designs.
 
     min_loop_samples      : of every task, above which a loop over tasks costs nothing
-    max_gram_share        : entries of matrices of the features' size, together, of those of a large sparse X
     chunk_entries         : of the inputs of tasks that are worked on together: their products stay in a cache
     min_curvature_share   : of the largest second derivative, that samples on a flat part of their loss keep
     """
 
     min_loop_samples: int = 10_000
-    max_gram_share: float = 0.25
     chunk_entries: int = 1_000_000
     min_curvature_share: float = 1e-3
 
@@ -79,30 +77,25 @@ class SmoothLoss:
         shares = np.divide(self.sums(slope), totals, out=np.zeros(self.n_tasks), where=totals > 0)
         return slope - self.spread(shares) * curvature
 
-    def _weighted(self, flat) -> np.ndarray:
-        return flat if self.scale is None else self.scale * flat
-
     def values(self, z) -> np.ndarray:
         """(m,)."""
         with np.errstate(over="ignore"):  # a step may lead far out, and is not taken then
             if self.counts.min() > SETTINGS.min_loop_samples:  # some samples at a time
-                ends = pairwise(self.offsets.tolist())
+                parts = (slice(a, b) for a, b in pairwise(self.offsets.tolist()))
+                s = self.scale
                 return np.array(
-                    [self.atom.value(z[a:b], self.targets[a:b], self._scale(a, b)) for a, b in ends]
+                    [self.atom.value(z[p], self.targets[p], None if s is None else s[p]) for p in parts]
                 )
-            return self.sums(self._weighted(self.atom.pointwise(z, self.targets)))
+            flat = self.atom.pointwise(z, self.targets)
+            return self.sums(flat if self.scale is None else self.scale * flat)
 
     def slope(self, z) -> np.ndarray:
         return self.atom.gradient(z, self.targets, self.scale)
 
     def curvature(self, z) -> np.ndarray:
-        if self.atom.quadratic is not None:
-            return (
-                np.full(len(z), self.atom.quadratic)
-                if self.scale is None
-                else self.atom.quadratic * self.scale
-            )
-        return self.atom.hessian(z, self.targets, self.scale)
+        if self.atom.quadratic is None:
+            return self.atom.hessian(z, self.targets, self.scale)
+        return self.atom.quadratic * (np.ones(len(z)) if self.scale is None else self.scale)
 
     def largest_curvature(self) -> float:
         """A bound on the curvature of any sample; 1 where there is none."""
@@ -111,15 +104,13 @@ class SmoothLoss:
             return 1.0
         return bound if self.scale is None else bound * max(float(np.max(self.scale)), np.finfo(float).tiny)
 
-    def _scale(self, a: int, b: int):
-        return None if self.scale is None else self.scale[a:b]
-
 
 class LossState:
-    """The loss at flat predictions z: its values (m,), slopes u and curvatures there, and the sums of the slopes task by task."""
+    """Weights W with intercepts b, their flat predictions z, and the loss there: its values (m,), slopes u and curvatures, and the sums of the
+    slopes task by task."""
 
-    def __init__(self, loss: SmoothLoss, z):
-        self.loss = loss
+    def __init__(self, loss: SmoothLoss, z, W, b: Any = None):
+        self.loss, self.W, self.b = loss, W, b
         self.move_to(z, loss.values(z))
 
     def move_to(self, z, values) -> None:

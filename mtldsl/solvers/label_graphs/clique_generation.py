@@ -130,27 +130,16 @@ SOLVER = CliqueGeneration()
 # Dual ascent on labellings with all cliques of the model from the start: the way of `dual_ascent` for losses over a graph of labels.
 
 
-class LabelingAscent(Solver):
+def ascend_labellings(
+    form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch, seed: int = 0
+) -> Point:
     """Steps of `clique_generation` between two additions of cliques; see `mtldsl.solvers.label_graphs.labeling_ascent.LabelingDual`.
 
     seed : of the order in which samples are visited
     """
-
-    name = "dual_ascent"
-    summary = "dual ascent on labellings, for clique_hinge"
-    options: ClassVar[Mapping[str, object]] = {"seed": 0}
-
-    def refuses(self, form: NormalForm) -> str | None:
-        found = clique_form(form)
-        return found if isinstance(found, str) else None
-
-    def solve(
-        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, seed: int = 0
-    ) -> Point:
-        _require_whole("seed", seed, 0)
-        state = start.state if start is not None and start.state.get("solver") == "labellings" else None
-        model = clique_form(form)
-        assert not isinstance(model, str)  # `refuses` was asked
-        return Pricing(LabelingDual(model, seed, state), tol, None, False, None, None, grows=False).run(
-            max_iter, watch
-        )
+    _require_whole("seed", seed, 0)
+    state = start.state if start is not None and start.state.get("solver") == "labellings" else None
+    model = clique_form(form)
+    assert not isinstance(model, str)  # `refuses` was asked
+    ascent = LabelingDual(model, seed, state)
+    return Pricing(ascent, tol, None, False, None, None, grows=False).run(max_iter, watch)

@@ -10,6 +10,7 @@ import numpy as np
 
 from mtldsl.atoms.inference.cliques import Cliques
 from mtldsl.solvers.label_graphs.labeling_ascent import LabelingDual
+from mtldsl.solvers.numerics.conjugate_gradients import conjugate_gradients
 from mtldsl.solvers.solver import Point, Watch
 
 
@@ -131,22 +132,10 @@ class _CliqueFace:
     def direction(self) -> np.ndarray:
         """Conjugate gradients for the quadratic that the dual is while the shares of cliques stay."""
         slope = self._centred(self.weight * (self.delta + self._scores(self.a.weight_rows())))
-        way, residual = np.zeros_like(slope), slope
-        search, size = residual, float(residual @ residual)
-        first, steepest = size, self._steepest()
-        for _ in range(SETTINGS.cg_steps):
-            if size <= SETTINGS.cg_share**2 * first:
-                break
-            bent = self._bent(search)
-            curvature = float(search @ bent)
-            if not curvature > SETTINGS.flat_share * float(search @ search) * steepest:
-                break
-            length = size / curvature
-            way = way + length * search
-            residual = residual - length * bent
-            size, last = float(residual @ residual), size
-            search = residual + (size / last) * search
-        return way
+        flat = SETTINGS.flat_share * self._steepest()
+        return conjugate_gradients(
+            self._bent, slope, tol=SETTINGS.cg_share, most=SETTINGS.cg_steps, flat=flat
+        )
 
     def _steepest(self) -> float:
         """The largest curvature along one weight, of which rounding leaves a share in flat directions."""

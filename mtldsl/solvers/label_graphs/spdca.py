@@ -58,7 +58,7 @@ class SmoothedAscent(LabelingDual):
 
     def epoch(self) -> float:
         """Every sample once, in random order. Returns the sum of the samples' gaps as they were visited."""
-        from mtldsl.solvers.label_graphs.spdca_kernel import step_each
+        from mtldsl.solvers.label_graphs.labeling_kernels import step_each
 
         _, entries, decoder = self._inference()
         gap, self.seen_losses, full = 0.0, 0.0, 0

@@ -12,8 +12,7 @@ from scipy import linalg
 from mtldsl.data.products import gram
 from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm, SingleBlock, single_block
 from mtldsl.normal_form.terms.structure_term import structure_terms
-from mtldsl.solvers.design.gram import quadratic_weights
-from mtldsl.solvers.design.sufficient_statistics import quadratic_data
+from mtldsl.solvers.design.sufficient_statistics import quadratic_data, quadratic_weights
 from mtldsl.solvers.linear_systems.regularized_system import (
     ConjugateGradientUpdate,
     DenseUpdate,
@@ -308,7 +307,7 @@ def normal_equations(split: SplitForm) -> Blocks:
             return x if norm < smallest else best
         best, smallest = x, norm
         if isinstance(update, ConjugateGradientUpdate):
-            update.x = split.form.zeros()
+            update.x[:] = 0.0
         correction = solve(gradient)
         x = {name: x[name] + correction[name] for name in x}
     return best

@@ -10,7 +10,7 @@ import numpy as np
 
 from mtldsl.data.products import gram
 from mtldsl.normal_form.form import Blocks, NormalForm, single_block
-from mtldsl.solvers.design.gram import quadratic_weights
+from mtldsl.solvers.design.sufficient_statistics import quadratic_weights
 from mtldsl.solvers.linear_systems.factorizations import inverses, is_regular
 from mtldsl.solvers.linear_systems.task_matrices import (
     BlockLayout,
@@ -22,6 +22,7 @@ from mtldsl.solvers.linear_systems.task_matrices import (
     penalty_matrices,
     quadratic_matrices,
 )
+from mtldsl.solvers.numerics.conjugate_gradients import conjugate_gradients
 from mtldsl.utils.memory import require_memory
 
 
@@ -227,40 +228,6 @@ def _rows_gram(X, weights: np.ndarray | None) -> np.ndarray:
 # ADMM's x-update by preconditioned conjugate gradients: for maps that mix tasks, where a dense system is too large.
 
 
-def _dot(a: Blocks, b: Blocks) -> float:
-    return float(sum(np.vdot(a[name], b[name]) for name in a))
-
-
-def conjugate_gradients(
-    apply, rhs: Blocks, x: Blocks, precondition, reduction: float, max_iter: int
-) -> Blocks:
-    """x with apply(x) = rhs, started from x, until the residual is `reduction` of the first (or rounding)."""
-    product = apply(x)
-    residual = {name: rhs[name] - product[name] for name in rhs}
-    floor = SETTINGS.rounding_share * np.sqrt(_dot(rhs, rhs))
-    target = max(reduction * np.sqrt(_dot(residual, residual)), floor)
-    x = {name: array.copy() for name, array in x.items()}
-    direction, last = None, 1.0
-    for _ in range(max_iter):
-        if np.sqrt(_dot(residual, residual)) <= target:
-            break
-        z = precondition(residual)
-        energy = _dot(residual, z)
-        if direction is None:
-            direction = {name: np.array(array) for name, array in z.items()}
-        else:
-            direction = {name: z[name] + energy / last * direction[name] for name in z}
-        image = apply(direction)
-        curvature = _dot(direction, image)
-        if curvature <= 0.0:  # a direction that nothing penalises: x is as good as it gets
-            break
-        for name in x:
-            x[name] += energy / curvature * direction[name]
-            residual[name] = residual[name] - energy / curvature * image[name]
-        last = energy
-    return x
-
-
 class ConjugateGradientUpdate:
     """No matrix over all tasks; the systems of the tasks apart, where there are such, are the preconditioner.
 
@@ -268,30 +235,36 @@ class ConjugateGradientUpdate:
     """
 
     def __init__(self, split: SplitForm, tasks_apart, reduction: float = 1e-6, max_iter: int = 300):
-        self.split, self.tasks_apart = split, tasks_apart
+        self.split, self.tasks_apart, self.layout = split, tasks_apart, BlockLayout(split.form)
         self.reduction, self.max_iter = reduction, max_iter
         # mean diagonals by random signs e: the mean of <e, H e> is the trace of H
         random = np.random.default_rng(0)
-        e = {name: random.choice([-1.0, 1.0], shape) for name, shape in split.form.shapes.items()}
-        size = sum(array.size for array in e.values())
-        image = split.linear_image(e)
-        self.mean_quadratic = _dot(e, split.quadratic_product(e)) / size
+        e = random.choice([-1.0, 1.0], self.layout.size)
+        blocks, size = self.layout.blocks(e), self.layout.size
+        image = split.linear_image(blocks)
+        self.mean_quadratic = float(e @ self.layout.flat(split.quadratic_product(blocks))) / size
         self.diagonals = [float(image[copy.rows] @ image[copy.rows]) / size for copy in split.copies]
-        self.x = split.form.zeros()
+        self.x = np.zeros(size)
 
     def solver(self, penalties: np.ndarray):
         """The x-update under one penalty a copy; each solve starts from the last one's x."""
-        metric = self.split.metric(penalties)
-        precondition = (lambda r: r) if self.tasks_apart is None else self.tasks_apart.solver(penalties)
+        metric, layout = self.split.metric(penalties), self.layout
+        apart = None if self.tasks_apart is None else self.tasks_apart.solver(penalties)
 
-        def apply(x: Blocks) -> Blocks:
-            product = self.split.quadratic_product(x)
-            self.split.add_adjoint(metric * self.split.linear_image(x), product)
-            return product
+        def apply(x: np.ndarray) -> np.ndarray:
+            product = self.split.quadratic_product(layout.blocks(x))
+            self.split.add_adjoint(metric * self.split.linear_image(layout.blocks(x)), product)
+            return layout.flat(product)
+
+        def precondition(r: np.ndarray) -> np.ndarray:
+            return r.copy() if apart is None else layout.flat(apart(layout.blocks(r)))
 
         def solve(rhs: Blocks) -> Blocks:
-            self.x = conjugate_gradients(apply, rhs, self.x, precondition, self.reduction, self.max_iter)
-            return self.x
+            self.x = conjugate_gradients(
+                apply, layout.flat(rhs), tol=self.reduction, most=self.max_iter, precondition=precondition,
+                start=self.x, rounding=SETTINGS.rounding_share,
+            )  # fmt: skip
+            return layout.blocks(self.x.copy())
 
         return solve
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from mtldsl.data.products import gram, require_gram_memory
 from mtldsl.normal_form.form import LossTerm
-from mtldsl.solvers.design.gram import centred_gram, rows_gram
+from mtldsl.solvers.design.sufficient_statistics import centred_gram, rows_gram
 from mtldsl.solvers.linear_systems.factorizations import ShiftedFactors
 from mtldsl.utils.interrupts import eigh
 from mtldsl.utils.memory import require_memory

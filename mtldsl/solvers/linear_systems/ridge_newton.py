@@ -163,16 +163,8 @@ def _solve(factor, r) -> np.ndarray:
     return dpotrs(factor, r, lower=True)[0]
 
 
-class RidgeState(LossState):
-    """V (m, d + 1), the last column being the intercepts (zero where there are none), and the loss there."""
-
-    def __init__(self, loss: SmoothLoss, V, z):
-        super().__init__(loss, z)
-        self.V = V
-
-
 class RidgeNewton:
-    """Minimises loss + 1/2 sum ridge V^2, ridge (m, d + 1), zero at intercepts. `report(state, steps)` as a look pays; True ends the run."""
+    """Minimises loss + 1/2 sum ridge V^2 over V (m, d + 1), the last column being the intercepts, where ridge is zero. `report(state, steps)` as a look pays; True ends the run."""
 
     def __init__(self, loss: SmoothLoss, inputs: DesignWithIntercept, ridge, tol: float):
         self.loss, self.inputs, self.ridge, self.target = loss, inputs, ridge, 0.8 * tol
@@ -180,9 +172,9 @@ class RidgeNewton:
         self.products, self.damping = 0, SETTINGS.damping_min_share
         self.unit = loss.largest_curvature()
 
-    def run(self, V, max_iter: int, report: Callable[[RidgeState, int], bool], expired: Callable[[], bool]):
+    def run(self, V, max_iter: int, report: Callable[[LossState, int], bool], expired: Callable[[], bool]):
         z = self.inputs.forward(V)
-        state, steps, reported, stuck = RidgeState(self.loss, V, z), 0, 0, False
+        state, steps, reported, stuck = LossState(self.loss, z, V), 0, 0, False
         while True:
             slope = self.inputs.pull(state.u) + self.ridge * V
             gaps = self._gaps(state, slope)
@@ -205,17 +197,17 @@ class RidgeNewton:
                 state, np.where(open_[:, None], slope, 0.0), np.clip(goal, 1e-4, SETTINGS.forcing_share)
             )
             stuck = not self._move(state, step, slope)
-            V = state.V
+            V = state.W
 
-    def _balanced_gap(self, state: RidgeState) -> float:
+    def _balanced_gap(self, state: LossState) -> float:
         """With the slopes balanced, as intercepts ask of a dual point: exact but for third orders, at the price of a product."""
         sums, totals = state.sums, self.loss.sums(state.curvature)
-        slope = self.inputs.pull(self.loss.balanced(state.u, state.curvature)) + self.ridge * state.V
+        slope = self.inputs.pull(self.loss.balanced(state.u, state.curvature)) + self.ridge * state.W
         held = self.ridge > 0
         paid = np.divide(sums**2, totals, out=np.zeros_like(sums), where=totals > 0)
         return 0.5 * float(np.sum(slope[held] ** 2 / self.ridge[held]) + np.sum(paid))
 
-    def _gaps(self, state: RidgeState, slope) -> np.ndarray:
+    def _gaps(self, state: LossState, slope) -> np.ndarray:
         """Every task's duality gap with the slopes as dual point; what intercepts would still bring is estimated."""
         held = self.ridge > 0
         gaps = 0.5 * np.sum(np.divide(slope**2, self.ridge, out=np.zeros_like(slope), where=held), axis=1)
@@ -227,12 +219,12 @@ class RidgeNewton:
 
     # ----------------------------------------------------------------------------------------------- steps
 
-    def _curved(self, state: RidgeState) -> np.ndarray:
+    def _curved(self, state: LossState) -> np.ndarray:
         """The slopes' curvature, damped: of a loss that is flat wherever the samples are (a Huber loss far from its targets), by what it may be at most."""
         largest = float(state.curvature.max(initial=0.0))
         return np.maximum(state.curvature, self.damping * (largest if largest > 0.0 else self.unit))
 
-    def _newton(self, state: RidgeState, slope, goal) -> np.ndarray:
+    def _newton(self, state: LossState, slope, goal) -> np.ndarray:
         """- H^-1 slope, within `goal` of the preconditioned residual's norm, task by task."""
         D = self._curved(state)
         if self.factors is None or self.products > self.inputs.products_worth_factors:
@@ -263,11 +255,11 @@ class RidgeNewton:
             p[size <= enough] = 0.0
         return x
 
-    def _move(self, state: RidgeState, step, slope) -> bool:
+    def _move(self, state: LossState, step, slope) -> bool:
         """As far as each task's objective falls as promised; whether any moved."""
         dz = self.inputs.forward(step)
         promised = np.einsum("ij,ij->i", slope, step)
-        linear = np.einsum("ij,ij->i", self.ridge * state.V, step)
+        linear = np.einsum("ij,ij->i", self.ridge * state.W, step)
         square = 0.5 * np.einsum("ij,ij->i", self.ridge * step, step)
         fraction = np.where(promised < 0, 1.0, 0.0)
         while True:
@@ -289,7 +281,7 @@ class RidgeNewton:
             self.damping = max(0.1 * self.damping, SETTINGS.damping_min_share)
         elif smallest < 0.3:
             self.damping = min(max(10.0 * self.damping, 1e-3), SETTINGS.damping_max_share)
-        state.V = state.V + fraction[:, None] * step
+        state.W = state.W + fraction[:, None] * step
         state.move_to(z, values)
         return True
 
@@ -335,10 +327,10 @@ def solve(form: NormalForm, tol: float, max_iter: int, start: Point | None, watc
             V[:, -1] = start.blocks[facts.intercept][0]
     last: list[Point] = []
 
-    def report(state: RidgeState, steps: int) -> bool:
-        blocks = {facts.name: np.ascontiguousarray(state.V[:, :-1].T)}
+    def report(state: LossState, steps: int) -> bool:
+        blocks = {facts.name: np.ascontiguousarray(state.W[:, :-1].T)}
         if facts.intercept is not None:
-            blocks[facts.intercept] = state.V[:, -1][None, :].copy()
+            blocks[facts.intercept] = state.W[:, -1][None, :].copy()
         duals: Any = None
         if len(form.functions) > 1:
             squares = [f.coefficient * np.asarray(f.atom.entry_quadratic) for f in form.functions]

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm
 from mtldsl.normal_form.term import LinearMap, MapEntry
-from mtldsl.solvers.design.gram import gram_and_border, quadratic_weights
+from mtldsl.solvers.design.sufficient_statistics import gram_and_border, quadratic_weights
 
 # --------------------------------------------------------------------------------------------------------------
 # ADMM's splitting: which terms stay in the quadratic x-update, and which get a copy of their argument.

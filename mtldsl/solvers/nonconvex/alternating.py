@@ -27,8 +27,12 @@ from mtldsl.solvers.nonconvex.block_updates import (
     update_in_turn,
 )
 from mtldsl.solvers.nonconvex.majorization_minimization import minimize_reweighted
-from mtldsl.solvers.nonconvex.nc_cmtl_algorithm_1 import algorithm_1
-from mtldsl.solvers.nonconvex.reweighting import fitting_stages, relaxed_forms, why_not_reweighted
+from mtldsl.solvers.nonconvex.reweighting import (
+    algorithm_1,
+    fitting_stages,
+    relaxed_forms,
+    why_not_reweighted,
+)
 from mtldsl.solvers.nonconvex.spectral_admm import relaxed_start
 from mtldsl.solvers.nonconvex.variable_projection import minimize_profile, why_not_smooth
 from mtldsl.solvers.nonconvex.weights_step import weights_step, why_not_linear

@@ -11,7 +11,6 @@ from mtldsl.normal_form.form import Blocks, NormalForm
 from mtldsl.normal_form.terms.structure_term import MajorizationLog
 from mtldsl.solvers.design.sufficient_statistics import RadialData
 from mtldsl.solvers.nonconvex.block_updates import RISE_ROUNDING_SHARE, assert_descent
-from mtldsl.solvers.nonconvex.reweighted_newton import newton_step
 from mtldsl.solvers.nonconvex.reweighting import Evaluation, Reweighting
 from mtldsl.solvers.numerics.anderson import AndersonExtrapolation
 from mtldsl.solvers.solver import Point, Watch
@@ -35,6 +34,9 @@ class MajorizationSettings:
     look_interval_share     : and no less than this share of all steps
     residual_min_tol        : a residual of its own that is small enough, whatever the caller finds
     idle_steps              : steps in a row that gain nothing but rounding, which end a descent
+    cg_steps                : conjugate gradient steps for one Newton direction
+    extension_steps         : extensions of a Newton step along negative curvature, each three times as long
+    difference_ratio        : relative steps of the differences that stand for second derivatives
     """
 
     memory_steps: int = 8
@@ -51,6 +53,9 @@ class MajorizationSettings:
     look_interval_share: float = 0.5
     residual_min_tol: float = 1e-13
     idle_steps: int = 20
+    cg_steps: int = 100
+    extension_steps: int = 12
+    difference_ratio: float = 1e-5
 
 
 SETTINGS = MajorizationSettings()
@@ -236,3 +241,107 @@ def _extrapolated(
     if after.value > at.value and not run.model.weighs_all(at):
         return at  # along directions that nothing weighs a step is long, and near its end all rounding
     return after
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Newton's step for reweighted models, by conjugate gradients in the metric of the reweighting step.
+#
+# The majoriser's Hessian M = blockdiag(v_i X_i^T X_i) + A lies above the objective's H: what reweighting gains in an iteration is
+# what M^{-1} H lacks of the identity. Its few small eigenvalues, which make reweighting slow, cost conjugate gradients a step each.
+# H is not positive semidefinite everywhere: a direction of negative curvature leads away from a saddle, and is returned as such.
+#
+# With W = U diag(s) V^T and a penalty sum phi(s_j), H acts on U^T P V by the quotients (phi'_i - phi'_j) / (s_i - s_j) on its
+# symmetric and (phi'_i + phi'_j) / (s_i + s_j) on its antisymmetric part, and by phi'_j / s_j on what is orthogonal to U or V.
+#
+# Source: Steihaug, "The conjugate gradient method and trust regions in large scale optimization", SIAM J. Numer. Anal. 20 (1983);
+# for the Hessian, Lewis and Sendov, "Twice differentiable spectral functions", SIAM J. Matrix Anal. Appl. 23 (2001).
+
+
+class SecondOrder:
+    """Hessian and metric at one evaluation."""
+
+    def __init__(self, model: Reweighting, at: Evaluation):
+        self.model, self.at = model, at
+        self.U, self.V = at.basis, at.V
+        self.weights = model.task_weights(at)
+        self.bend = _bend(model, at)
+        a, rest = model.spectral_weights(at)
+        self.a = a
+        self.metric = model.metric(at, a, rest, self.weights).apply  # G -> M^{-1} G
+        self.symmetric, self.antisymmetric = model.spectrum.quotients(at.singular)
+
+    def hessian(self, P) -> np.ndarray:
+        """H P."""
+        result = np.empty_like(P)
+        for chunk, e in zip(self.model.data.chunks, self.at.residuals, strict=True):
+            moved = chunk.products(P)
+            along = self.bend[chunk.tasks] * np.einsum("ij,ij->i", e, moved)
+            curved = self.weights[chunk.tasks, None] * moved + along[:, None] * e
+            result[:, chunk.tasks] = chunk.adjoint(curved).T
+        left, right = self.U.T @ P, P @ self.V
+        inner = left @ self.V
+        even, odd = 0.5 * (inner + inner.T), 0.5 * (inner - inner.T)
+        result += self.U @ (self.symmetric * even + self.antisymmetric * odd) @ self.V.T
+        if P.shape[1] > self.V.shape[1]:
+            result += (self.U * self.a) @ (left - inner @ self.V.T)
+        if P.shape[0] > self.U.shape[1]:
+            result += ((right - self.U @ inner) * self.a) @ self.V.T
+        return result
+
+    def direction(self, gradient, accuracy: float) -> tuple[Any, Any, Any]:
+        """Conjugate gradients for H x = -gradient to a relative accuracy in the metric.
+
+        Returns (the truncated Newton direction, None where the first curvature met is negative; the metric's own step; a direction of
+        negative curvature, where one is met).
+        """
+        x, r = np.zeros_like(gradient), -gradient
+        z = self.metric(r)
+        p, rz = z, float(np.vdot(r, z))
+        first, target = z, accuracy**2 * rz
+        for k in range(1, SETTINGS.cg_steps + 1):
+            Hp = self.hessian(p)
+            curvature = float(np.vdot(p, Hp))
+            if curvature <= 0.0:
+                return x if k > 1 else None, first, p
+            t = rz / curvature
+            x, r = x + t * p, r - t * Hp
+            z = self.metric(r)
+            before, rz = rz, float(np.vdot(r, z))
+            if rz <= target:
+                break
+            p = z + (rz / before) * p
+        return x, first, None
+
+
+def newton_step(model: Reweighting, at: Evaluation, gradient, accuracy: float) -> Evaluation | None:
+    """Return where a Newton step leads, lengthened along negative curvature; None where that is not down."""
+    newton, first, negative = SecondOrder(model, at).direction(gradient, accuracy)
+    best, base = at, at.W
+    if newton is not None:
+        slope, t = min(float(np.vdot(gradient, newton)), 0.0), 1.0
+        while t > 0.1:
+            after = model.evaluate(at.W + t * newton)
+            if after.value <= at.value + 1e-4 * t * slope:
+                best, base = after, after.W
+                break
+            t *= 0.4
+    if negative is not None:
+        p = negative if np.vdot(gradient, negative) <= 0 else -negative
+        length = np.linalg.norm(first if newton is None else newton)
+        tau = length / max(np.linalg.norm(p), np.finfo(float).tiny)
+        for _ in range(SETTINGS.extension_steps):
+            after = model.evaluate(base + tau * p)
+            if not after.value < best.value:
+                break
+            best, tau = after, 3.0 * tau
+    return None if best is at else best
+
+
+def _bend(model: Reweighting, at: Evaluation) -> np.ndarray:
+    """(dv/dt) / t of every task's weight v(t), t the norm of its residuals: (m,)."""
+    t = np.hypot(at.norms, model.eps)
+    h = SETTINGS.difference_ratio * np.where(t > 0, t, 1.0)
+    weight = model.data.loss.atom.weight_of_norm
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bend = (weight(t + h) - weight(t - h)) / (2.0 * h * t)
+    return model.data.loss.coefficients * np.where(np.isfinite(bend), bend, 0.0)

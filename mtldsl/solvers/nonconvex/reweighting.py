@@ -20,9 +20,11 @@ import numpy as np
 from mtldsl.atoms.prox.spectral_matrix import thin_svd
 from mtldsl.certificates.stationarity import GRADIENT_FLOOR_SHARE
 from mtldsl.errors import SolverError
-from mtldsl.normal_form.form import Blocks, FunctionTerm, NormalForm, single_block
+from mtldsl.normal_form.form import Blocks, NormalForm, single_block
 from mtldsl.normal_form.reductions.block_reductions import LargerEps
-from mtldsl.solvers.design.sufficient_statistics import RadialData, SharedChunk
+from mtldsl.solvers.design.sufficient_statistics import RadialData, SharedChunk, radial_data
+from mtldsl.solvers.numerics.spectral_function import SpectrumFunction, ridge_of
+from mtldsl.solvers.solver import Point, Watch
 from mtldsl.utils.interrupts import eigh
 
 
@@ -77,16 +79,6 @@ def why_not_reweighted(form: NormalForm) -> str | None:
     return None if any(f.atom.is_reweighted for f in form.functions) else "no term is reweighted."
 
 
-def ridge_of(f: FunctionTerm) -> float | None:
-    """c where the function is c/2 ||W||_F^2, its coefficient included; else None."""
-    if f.is_constraint:
-        return None
-    L = f.atom.task_quadratic(f.map.shape[1])
-    if L is None or not np.array_equal(L, L[0, 0] * np.eye(len(L))):
-        return None
-    return f.coefficient * float(L[0, 0])
-
-
 @dataclass(eq=False)
 class Evaluation:
     """The objective at weights, and what the step from there needs."""
@@ -105,13 +97,7 @@ class Reweighting:
 
     def __init__(self, form: NormalForm, data: RadialData):
         self.form, self.data = form, data
-        name = data.block
-        self.structures: list[tuple[Any, float, float]] = [  # these atoms are functions of the spectrum
-            (f.atom, f.coefficient, f.map.multiple_of(name))
-            for f in form.functions
-            if hasattr(f.atom, "slope")
-        ]
-        self.ridge = sum(f.map.multiple_of(name) ** 2 * (ridge_of(f) or 0.0) for f in form.functions)
+        self.spectrum = SpectrumFunction.of(form, data.block)
         self.eps = 0.0
 
     @cached_property
@@ -131,9 +117,11 @@ class Reweighting:
         residuals = self.data.residuals(W)
         norms = self.data.norms(residuals)
         value = (
-            self.data.value(np.hypot(norms, self.eps)) + 0.5 * self.ridge * float(s @ s) + self.form.constant
+            self.data.value(np.hypot(norms, self.eps))
+            + 0.5 * self.spectrum.ridge * float(s @ s)
+            + self.form.constant
         )
-        for atom, c, multiple in self.structures:
+        for c, atom, multiple in self.spectrum.terms:
             value += c * atom.value_of_spectrum(abs(multiple) * s, len(W))
         return Evaluation(W, value, U, s, Vt.T, residuals, norms)
 
@@ -147,25 +135,14 @@ class Reweighting:
 
     def spectral_weights(self, at: Evaluation) -> tuple[np.ndarray, float]:
         """(a_j of the singular directions, a of every other): A = U diag(a) U^T."""
-        a, rest = np.full(at.singular.size, self.ridge), self.ridge
-        for atom, c, multiple in self.structures:
-            x = (multiple * at.singular) ** 2 + atom.eps
-            a = a + 2.0 * c * multiple**2 * atom.slope(x)
-            rest = rest + 2.0 * c * multiple**2 * float(atom.slope(np.float64(atom.eps)))
-        return a, rest
+        ratios = self.spectrum.ratios(np.append(at.singular, 0.0))
+        return ratios[:-1], float(ratios[-1])
 
     def gradient_parts(self, at: Evaluation) -> tuple[np.ndarray, np.ndarray]:
         """The gradients of the losses and of the penalties, (d, m) each."""
         a, _ = self.spectral_weights(at)
         of_penalties = (at.basis * a) @ (at.basis.T @ at.W)
         return self.data.gradient(at.residuals, self.task_weights(at)), of_penalties
-
-    def slope(self, s) -> np.ndarray:
-        """phi'(s) of the penalty sum_j phi(s_j), elementwise."""
-        total = self.ridge * s
-        for atom, c, multiple in self.structures:
-            total = total + 2.0 * c * multiple**2 * s * atom.slope((multiple * s) ** 2 + atom.eps)
-        return total
 
     # ------------------------------------------------------------------------------------------------ step
 
@@ -323,3 +300,56 @@ def rough_fit(form: NormalForm, data: RadialData, W) -> Evaluation:
     for _ in range(SETTINGS.rough_steps):
         at = model.evaluate(model.step(at))
     return at
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Algorithm 1 of the paper on calibrated learning (NC-CMTL) as printed, for teaching: its faults can be seen in the history.
+
+
+#: The paper's eps_2 ("eps in MATLAB") where the loss has none.
+MACHINE_EPS = np.finfo(float).eps
+#: The paper's convergence test (20).
+CHANGE_TOL = 1e-6
+
+
+def algorithm_1(form: NormalForm, x: Blocks, *, max_iter: int, watch: Watch) -> Point:
+    """(v_i X_i^T X_i + 2 mu D) w_i = v_i X_i^T y_i again and again, until the surrogate (19) changes by less than 1e-6.
+
+    Its faults: D and v_i are inverted where a singular value or a residual is almost zero, so that a tiny eps loses the answer to
+    rounding; a residual that has become zero, or a rank that is lost, never comes back; and (20) compares two surrogates, which
+    differ in every step, in place of the objective.
+    Source: Nie, Hu and Li, "Calibrated multi-task learning", KDD 2018, Algorithm 1.
+    """
+    data = radial_data(form)
+    model = Reweighting(form, data)
+    model.eps = 0.0 if data.loss.atom.smooth else MACHINE_EPS
+    at, before, values = model.evaluate(x[data.block]), np.inf, []
+    for iteration in range(1, max_iter + 1):
+        (a, rest), v = model.spectral_weights(at), model.task_weights(at)
+        U = at.basis
+        D = (U * (a - rest)) @ U.T + rest * np.eye(len(U))
+        W = np.empty(data.shape)
+        for chunk in data.chunks:
+            for place, i in enumerate(chunk.tasks):
+                R = chunk.R if chunk.R.ndim == 2 else chunk.R[place]
+                try:
+                    W[:, i] = np.linalg.solve(v[i] * R.T @ R + D, v[i] * R.T @ chunk.q[place])
+                except np.linalg.LinAlgError:
+                    raise SolverError(
+                        f"method='algorithm_1': in iteration {iteration} the system of task {i} is singular, as may be expected "
+                        "of the printed form",
+                        write_instead="write method='newton'",
+                    ) from None
+        at = model.evaluate(W)
+        values.append(at.value)
+        surrogate = 0.5 * float(v @ at.norms**2) + 0.5 * float(np.vdot(W, D @ W))
+        done = (
+            iteration > 1 and abs(before - surrogate) <= CHANGE_TOL * abs(before)
+        ) or iteration == max_iter
+        before = surrogate
+        point = Point(data.blocks(at.W), iteration=iteration, notes={"objectives": values})
+        if done or iteration.bit_count() == 1 or watch.expired:
+            values = []
+            if watch(point) or done or watch.expired:
+                break
+    return point

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from mtldsl.normal_form.form import LossTerm, NormalForm
 from mtldsl.solvers.design.design import SmoothLoss
-from mtldsl.solvers.design.gram import bordered_gram, gram_product, quadratic_weights
+from mtldsl.solvers.design.sufficient_statistics import bordered_gram, gram_product, quadratic_weights
 from mtldsl.solvers.linear_systems.task_matrices import BlockLayout, places
 from mtldsl.solvers.numerics import operator_splitting
 from mtldsl.solvers.numerics.anderson import AndersonExtrapolation
 from mtldsl.solvers.numerics.line_search import VALUE_ROUNDING_SHARE
-from mtldsl.solvers.proximal_gradient.composite import GramPiece, ProximalPart
+from mtldsl.solvers.proximal_gradient.composite import ProximalPart
 from mtldsl.solvers.solver import FLOPS_PER_CALL, MATRIX_SPEEDUP, Point, Watch
 
 
@@ -29,6 +26,7 @@ class ProximalNewtonSettings:
     hessian_rows     : of one Hessian
     forcing_share    : of the residual at the point where the model was made, which is left of it
     model_iterations : of the splitting, on one model
+    memory_steps     : that its extrapolation draws on
     gradient_steps   : of proximal gradients that are worth a try before the first model
     step_shares      : of a step, tried in turn
     damping_share    : of the largest curvature, added to the diagonal: models stay bounded where losses are flat (Huber, far out)
@@ -39,6 +37,7 @@ class ProximalNewtonSettings:
     hessian_rows: int = 800
     forcing_share: float = 0.03
     model_iterations: int = 500
+    memory_steps: int = 10
     gradient_steps: int = 30
     step_shares: tuple[float, ...] = (1.0, 0.5, 0.25, 0.1, 0.01, 1e-3, 1e-4)
     damping_share: float = 1e-9
@@ -62,9 +61,9 @@ class QuadraticSplitting:
     Iterates, multipliers and the penalty carry over from one quadratic to the next: Newton's method calls again and again.
     """
 
-    def __init__(self, proximal: ProximalPart, w, y, memory: int = 10):
+    def __init__(self, proximal: ProximalPart, w, y):
         self.proximal, self.layout = proximal, proximal.layout
-        self.w, self.y, self.memory = w, y, memory
+        self.w, self.y = w, y
         self.penalty = 0.1
         self.iterations = 0
 
@@ -89,13 +88,13 @@ class QuadraticSplitting:
         steps = {name: 1.0 / (self.penalty * scale) for name, scale in self.scales.items()}
         return self.proximal.prox(s.ravel(), steps).reshape(s.shape)
 
-    def run(self, done: Callable[[np.ndarray, np.ndarray, np.ndarray], bool], max_iter: int) -> None:
-        """Iterate until done(w, y, residual), the residual being an array like w."""
+    def run(self, goal: float, watch: Watch) -> None:
+        """Iterate until the residual's norm is at most `goal`, or the time is up."""
         s = self.w + self.y / (self.penalty * self.metric)
-        anderson = AndersonExtrapolation(self.memory)
+        anderson = AndersonExtrapolation(SETTINGS.memory_steps)
         balance_at, interval = 5, 5
         w_before = None
-        for iteration in range(1, max_iter + 1):
+        for iteration in range(1, SETTINGS.model_iterations + 1):
             M = self.penalty * self.metric
             w = self.prox(s)
             x = gram_product(self.inverse, self.b + M * (2.0 * w - s))
@@ -103,7 +102,8 @@ class QuadraticSplitting:
             self.w, self.y = w, M * (s - w)
             self.iterations += 1
             # the first images only say how far the guess was
-            if iteration > 1 and done(w, self.y, -gram_product(self.hessian, difference) - M * difference):
+            residual = gram_product(self.hessian, difference) + M * difference
+            if iteration > 1 and (watch.expired or float(np.linalg.norm(residual)) <= goal):
                 return
             if iteration >= balance_at and w_before is not None:
                 widest = operator_splitting.SETTINGS.penalty_range_factor
@@ -134,7 +134,7 @@ class QuadraticSplitting:
 
 
 # --------------------------------------------------------------------------------------------------------------
-# Proximal Newton: the losses' second-order model, minimised together with h by splitting; exact at once for quadratic losses.
+# Proximal Newton: the losses' second-order model, minimised together with h by splitting; of quadratic losses it is exact.
 
 
 def unsupported_reason(form: NormalForm, moved: list[int]) -> str | None:
@@ -169,12 +169,12 @@ def systems(form: NormalForm) -> int:
 def gradient_steps_first(form: NormalForm) -> int:
     """Return how many proximal gradient steps cost as much as two Newton steps: on problems that these solve, the Hessians are saved; on
     others little is lost."""
-    p, (_, m) = sum(block.shape[0] for block in form.blocks), form.blocks[0].shape
+    p = sum(block.shape[0] for block in form.blocks)
     samples = sum(loss.tasks.n_samples for loss in form.losses)
     newton = 2.0 * systems(form) * p**3 + sum(
         samples * p * p for loss in form.losses if loss.atom.quadratic is None
     )
-    gradient = 4.0 * (m * p * p if all(GramPiece.pays(loss) for loss in form.losses) else samples * p)
+    gradient = 4.0 * samples * p
     steps = int(2.0 * newton / gradient)
     if all(loss.atom.quadratic is not None for loss in form.losses):
         return steps if steps >= SETTINGS.gradient_steps else 0
@@ -194,39 +194,9 @@ class ProximalNewton:
         self.splitting = QuadraticSplitting(
             proximal, w, np.zeros_like(w) if y is None else y.reshape(w.shape)
         )
-        self.quadratic = all(loss.atom.quadratic is not None for loss in form.losses)
         self.iteration, self.work = iteration, work  # in flops
 
-    # ------------------------------------------------------------------------------------------ quadratics
-
     def run(self, max_iter: int, watch: Watch) -> Point:
-        return self._run_quadratic(max_iter, watch) if self.quadratic else self._run_newton(max_iter, watch)
-
-    def _run_quadratic(self, max_iter: int, watch: Watch) -> Point:
-        """The model is the problem: one run of the splitting, watched on the way."""
-        zero = np.zeros(self.layout.size)
-        predictions = [loss.predictions(self.layout.blocks(zero)) for loss in self.form.losses]
-        b = -self._gradient([loss.gradient(z) for loss, z in zip(self.form.losses, predictions, strict=True)])
-        splitting = self.splitting
-        splitting.set_quadratic(self._hessian(predictions), b)
-        last: dict[str, Any] = {"iteration": 0, "residual": math.inf, "point": None}
-
-        def done(w, y, residual) -> bool:
-            norm, iteration = float(np.linalg.norm(residual)), self.iteration + splitting.iterations
-            since = iteration - last["iteration"]
-            due = (since >= 10 and norm < 0.1 * last["residual"]) or since >= 20 + 0.3 * last["iteration"]
-            if not (due or splitting.iterations >= max_iter or watch.expired):
-                return False
-            last.update(iteration=iteration, residual=norm, point=self._point(w, y, iteration))
-            return watch(last["point"]) or watch.expired
-
-        splitting.run(done, max_iter)
-        self.iteration += splitting.iterations
-        return last["point"] or self._point(splitting.w, splitting.y, self.iteration)
-
-    # -------------------------------------------------------------------------------------- Newton's method
-
-    def _run_newton(self, max_iter: int, watch: Watch) -> Point:
         losses, splitting = self.form.losses, self.splitting
         x = splitting.w
         predictions = self._predictions(x)
@@ -241,11 +211,7 @@ class ProximalNewton:
             hessian = hessian + max(damping, SETTINGS.damping_share) * unit * np.eye(len(x))
             splitting.w = x
             splitting.set_quadratic(hessian, gram_product(hessian, x) - gradient)
-            goal = SETTINGS.forcing_share * residual
-            splitting.run(
-                lambda w, y, r, goal=goal: watch.expired or float(np.linalg.norm(r)) <= goal,
-                SETTINGS.model_iterations,
-            )
+            splitting.run(SETTINGS.forcing_share * residual, watch)
             step = splitting.w - x
             change = [new - old for new, old in zip(self._predictions(splitting.w), predictions, strict=True)]
             fraction = self._fraction(x, step, predictions, change, objective)

@@ -3,148 +3,61 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm, single_block
+from mtldsl.normal_form.reductions.block_reductions import RowRestriction
 from mtldsl.solvers.coordinate_descent import coordinate_descent, group_newton
-from mtldsl.solvers.coordinate_descent import working_set as row_selection
 from mtldsl.solvers.design.design import SmoothLoss
+from mtldsl.solvers.design.row_penalty import RowPenalty, function_duals
+from mtldsl.solvers.design.row_penalty import unsupported_reason as why_not_by_rows
 from mtldsl.solvers.linear_systems import ridge_newton
-from mtldsl.solvers.model_facts import ModelFacts
 from mtldsl.solvers.numerics.anderson import AndersonExtrapolation
 from mtldsl.solvers.numerics.line_search import VALUE_ROUNDING_SHARE
 from mtldsl.solvers.proximal_gradient import prox_newton as proximal_newton
 from mtldsl.solvers.proximal_gradient import rotated_squares
 from mtldsl.solvers.proximal_gradient.composite import (
-    DataPiece,
     ProximalPart,
     SmoothPart,
     block_weights,
     partition,
 )
 from mtldsl.solvers.proximal_gradient.prox_newton import ProximalNewton
-from mtldsl.solvers.solver import Method, MethodSolver, Point, Watch
+from mtldsl.solvers.route_table import ModelFacts
+from mtldsl.solvers.solver import Method, MethodSolver, Point, StoppingWatch, Watch
 
 
 @dataclass(frozen=True)
 class GradientSettings:
     """Limits of steps and of the curvature that they follow.
 
-    curvature_decay_factor  : of the curvature estimate, every iteration: steps grow where the function is flatter
-    curvature_growth_factor : of the estimate where it is too small, at least
-    curvature_min_ratio     : of the estimate to the curvature at the start: a function that is flat far out has none
+    curvature_min_ratio     : of the curvature estimate to the curvature at the start: a function that is flat far out has none
     memory_steps            : that an extrapolation draws on
     estimate_iterations     : from one estimate of the gap to the next
     review_iterations       : from one look at the curvature to the next
     flatter_ratio           : of curvature to estimate that asks for another one, which costs all that was remembered
     doubling_steps          : of the estimate in one iteration
+    min_rows                : of a weight matrix, of which fewer than all are solved for
+    violation_tol           : of the problem on some rows, relative to the largest violation outside
     still_ratio             : of a step to the iterate, up to which it is taken whatever rounding says of its value
     """
 
-    curvature_decay_factor: float = 0.97
-    curvature_growth_factor: float = 1.5
     curvature_min_ratio: float = 1e-12
     memory_steps: int = 15
     estimate_iterations: int = 3
     review_iterations: int = 25
     flatter_ratio: float = 0.01
     doubling_steps: int = 60
+    min_rows: int = 200
+    violation_tol: float = 0.1
     still_ratio: float = 1e-13
 
 
 SETTINGS = GradientSettings()
-
-
-class _BlockSteps:
-    """Steps 1 / (L weight) of the blocks: the norm weighs each by its own curvature."""
-
-    def __init__(self, smooth: SmoothPart, proximal: ProximalPart, x):
-        self.smooth, self.proximal, self.layout = smooth, proximal, smooth.layout
-        self.weights = block_weights(smooth, x)
-        self.metric = np.empty(self.layout.size)
-        for name, at in self.layout.slices.items():
-            self.metric[at] = self.weights[name]
-        self.L, self.iteration = 1.0, 0
-
-    def _steps(self) -> dict[str, float]:
-        return {name: 1.0 / (self.L * weight) for name, weight in self.weights.items()}
-
-
-# --------------------------------------------------------------------------------------------------------------
-# Accelerated proximal gradient with restarts and steps that follow the local curvature.
-
-
-class AcceleratedGradient(_BlockSteps):
-    """x = prox(y - grad f(y) / L),  y = x + momentum (x - x_before).
-
-    L rises until <grad f(x) - grad f(y), x - y> <= L ||x - y||^2 and relaxes slowly otherwise; the momentum restarts
-    where it points uphill. Blocks have steps of their own: the norm weighs each by its own curvature.
-    Sources: Beck and Teboulle, "A fast iterative shrinkage-thresholding algorithm", SIAM J. Imaging Sci. 2 (2009);
-    O'Donoghue and Candes, "Adaptive restart for accelerated gradient schemes", Found. Comput. Math. 15 (2015).
-    """
-
-    def __init__(self, smooth: SmoothPart, proximal: ProximalPart, x):
-        super().__init__(smooth, proximal, x)
-        self.x, self.images = x, smooth.images(x)
-
-    def run(self, max_iter: int, watch: Watch) -> tuple[Point, bool]:
-        """(last point, whether watch said stop) after at most max_iter iterations."""
-        smooth, momentum = self.smooth, 1.0
-        y, y_images = self.x, self.images
-        last_look, look_residual = self.iteration, math.inf
-        end = self.iteration + max_iter
-        while True:
-            self.iteration += 1
-            slopes = smooth.slopes(y_images)
-            gradient = smooth.gradient(slopes) / self.metric
-            x, images, new_slopes, before_prox = self._step(y, y_images, slopes, gradient)
-            change = x - self.x
-            residual = self.L * math.sqrt(float(np.vdot(self.metric * (x - y), x - y)))
-            since = self.iteration - last_look
-            due = since >= 10 and (residual < 0.3 * look_residual or since >= 10 + 0.5 * last_look)
-            if due or self.iteration >= end or watch.expired:
-                last_look, look_residual = self.iteration, residual
-                point = self._point(x, images, before_prox)
-                stop = watch(point)
-                if stop or self.iteration >= end or watch.expired:
-                    self.x, self.images = x, images
-                    return point, stop
-            if float(np.vdot(self.metric * (y - x), change)) > 0:
-                momentum = 1.0
-            following = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * momentum * momentum))
-            beta = (momentum - 1.0) / following
-            y = x + beta * change
-            y_images = [new + beta * (new - old) for new, old in zip(images, self.images, strict=True)]
-            self.x, self.images, momentum = x, images, following
-            self.L = max(SETTINGS.curvature_decay_factor * self.L, SETTINGS.curvature_min_ratio)
-
-    def _step(self, y, y_images, slopes, gradient):
-        while True:
-            before_prox = y - gradient / self.L
-            x = self.proximal.prox(before_prox, self._steps())
-            images = self.smooth.images(x)
-            new_slopes = self.smooth.slopes(images)
-            d = x - y
-            length = float(np.vdot(self.metric * d, d))
-            curved = self.smooth.secant(d, y_images, slopes, images, new_slopes)
-            # where x and y agree to rounding, the quotient says nothing
-            if curved <= self.L * length * (1.0 + 1e-10) or length <= 1e-24 * float(
-                np.vdot(self.metric * x, x)
-            ):
-                return x, images, new_slopes, before_prox
-            needed = curved / length
-            self.L = (
-                max(SETTINGS.curvature_growth_factor * self.L, min(needed, 10.0 * self.L))
-                if math.isfinite(needed)
-                else 10.0 * self.L
-            )
-
-    def _point(self, x, images, before_prox) -> Point:
-        blocks = {name: block.copy() for name, block in self.layout.blocks(x).items()}
-        duals = self.proximal.multipliers(before_prox, self._steps(), blocks)
-        return Point(blocks, self.smooth.loss_duals(x, images), duals, self.iteration)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -205,14 +118,19 @@ class GapEstimate:
 # Source: Mai and Johansson, "Anderson acceleration of proximal gradient methods", ICML 2020.
 
 
-class ExtrapolatedGradient(_BlockSteps):
-    """s -> x - grad f(x) / (L metric) with x = prox_h(s), extrapolated as long as f + h falls, where f has no quadratic pieces.
+class ExtrapolatedGradient:
+    """s -> x - grad f(x) / (L metric) with x = prox_h(s), extrapolated as long as f + h falls; the norm weighs each block by its own curvature.
 
     What plain steps do not lower asks for a larger L; the subgradient of h that s stands for is kept when L changes.
     """
 
     def __init__(self, smooth: SmoothPart, proximal: ProximalPart, x, tol: float = 0.0):
-        super().__init__(smooth, proximal, x)
+        self.smooth, self.proximal, self.layout = smooth, proximal, smooth.layout
+        self.weights = block_weights(smooth, x)
+        self.metric = np.empty(self.layout.size)
+        for name, at in self.layout.slices.items():
+            self.metric[at] = self.weights[name]
+        self.L, self.iteration = 1.0, 0
         self.gap, self.target = GapEstimate.of(smooth.form) if tol > 0 else None, 0.8 * tol
         self.anderson = AndersonExtrapolation(SETTINGS.memory_steps)
         self.is_homogeneous = not proximal.parts.moved and all(
@@ -224,12 +142,15 @@ class ExtrapolatedGradient(_BlockSteps):
         self.x, self.images, self.value = self._at(self.s)
         self.slopes = smooth.slopes(self.images)
 
+    def _steps(self) -> dict[str, float]:
+        return {name: 1.0 / (self.L * weight) for name, weight in self.weights.items()}
+
     def _at(self, s):
         """(x, its images, f + h there)."""
         x = self.proximal.prox(s, self._steps())
         images = self.smooth.images(x)
         with np.errstate(over="ignore", invalid="ignore"):  # too long a step is not taken
-            value = self.smooth.value(images, self.layout.blocks(x))
+            value = self.smooth.value(images)
         if self.is_homogeneous:  # <v, x> for a subgradient v at x
             value += self.L * float(np.vdot(self.metric * (s - x), x))
         else:
@@ -303,7 +224,7 @@ class ExtrapolatedGradient(_BlockSteps):
         """A smaller L where the function has become flatter than it was."""
         d, images, slopes = self.change
         length = float(np.vdot(self.metric * d, d))
-        curved = self.smooth.secant(d, images, slopes, self.images, self.slopes)
+        curved = self.smooth.secant(images, slopes, self.images, self.slopes)
         if length > 0.0 and curved < SETTINGS.flatter_ratio * self.L * length:
             self._rescale(max(2.0 * curved / length, 0.1 * self.L, SETTINGS.curvature_min_ratio))
 
@@ -311,7 +232,7 @@ class ExtrapolatedGradient(_BlockSteps):
         blocks = {name: block.copy() for name, block in self.layout.blocks(self.x).items()}
         duals = self.proximal.multipliers(self.s, self._steps(), blocks)
         if self.gap is None:
-            return Point(blocks, self.smooth.loss_duals(self.x, self.images), duals, self.iteration)
+            return Point(blocks, self.smooth.loss_duals(self.images), duals, self.iteration)
         return Point(blocks, [self.gap.dual(self.images[0], self.slopes[0])], duals, self.iteration)
 
 
@@ -319,10 +240,97 @@ def _is_still(x: np.ndarray, before: np.ndarray) -> bool:
     return bool(np.linalg.norm(x - before) <= SETTINGS.still_ratio * np.linalg.norm(before))
 
 
+# --------------------------------------------------------------------------------------------------------------
+# Smooth losses under row-sparse penalties: solve on the rows of W that matter, look at all rows, add those that are missing.
+#
+# A product with all features is paid a few times only; in between the problem is a small one of the same kind.
+
+
+Solve = Callable[[NormalForm, int, Point | None, Watch], Point]
+
+
 def _selection_refusal(form: NormalForm) -> str | None:
+    """None for one large weight matrix itself whose penalties leave out rows, else one sentence."""
     if coordinate_descent.unsupported_reason(form) is None:
         return "a model of one smooth loss has Newton steps on its rows."
-    return row_selection.selection_refusal(form)
+    facts = single_block(form, several_losses=True)
+    if isinstance(facts, str):
+        return facts
+    if facts.shape[0] < SETTINGS.min_rows:
+        return f"{facts.name} has fewer than {SETTINGS.min_rows} rows."
+    return why_not_by_rows(form.functions, facts.shape)
+
+
+class RowSelection:
+    """Runs `solve`, which takes whole forms, on a form's restrictions to growing sets of rows."""
+
+    def __init__(self, form: NormalForm, solve: Solve):
+        self.form, self.solve_form = form, solve
+        (self.block,) = form.weight_blocks
+        self.penalty = RowPenalty.of(form.functions, self.block.shape)
+
+    def run(self, max_iter: int, start: Point | None, watch: Watch) -> Point:
+        d, m = self.block.shape
+        blocks = self.form.zeros() if start is None else {k: np.array(v) for k, v in start.blocks.items()}
+        rows, iteration, precision = np.flatnonzero(blocks[self.block.name].any(axis=1)), 0, math.inf
+        while True:
+            point, excess, steepest = self._look(blocks, iteration)
+            precision = min(precision, steepest)
+            known = np.zeros(d, dtype=bool)
+            known[rows] = True
+            new = np.flatnonzero((excess > 0) & ~known)
+            done = iteration >= max_iter or watch.expired
+            if new.size == 0 or done:
+                if watch(point) or done:
+                    return point
+                precision *= SETTINGS.violation_tol
+            else:
+                precision = min(precision, SETTINGS.violation_tol * float(excess[new].max()))
+                support = int(blocks[self.block.name].any(axis=1).sum())
+                most = max(int(math.sqrt(d * m)), 2 * support)
+                if new.size > most:
+                    new = new[np.argpartition(-excess[new], most)[:most]]
+                rows = np.sort(np.concatenate([rows, new]))
+            if rows.size == 0:  # only the intercepts move; a form needs a row
+                rows = np.array([excess.argmax()])
+            reduction = RowRestriction(rows)
+            small, whole = reduction.apply(self.form)
+            inner = Point(reduction.restricted(blocks, whole))
+            enough = StoppingWatch(watch, partial(_is_stationary, small, precision))
+            found = self.solve_form(small, max_iter - iteration, inner, enough)
+            iteration += found.iteration
+            blocks = reduction.invert(found, whole).blocks
+
+    def _look(self, blocks, iteration: int) -> tuple[Point, np.ndarray, float]:
+        """The point with its multipliers, by how much every row violates optimality, and the largest row of the gradient."""
+        W, into, slopes = blocks[self.block.name], self.form.zeros(), []
+        for loss in self.form.losses:
+            slopes.append(loss.gradient(loss.predictions(blocks)))
+            loss.add_adjoint(slopes[-1], into)
+        pull = -into[self.block.name].T
+        duals = function_duals(self.form.functions, self.penalty, pull, W)
+        seen = self.penalty.inspect(pull - self.penalty.ridge * W.T)
+        steepest = max(_largest_row(gradient) for gradient in into.values())
+        return Point(blocks, slopes, duals, iteration), seen.norms - self.penalty.l21, steepest
+
+
+def _largest_row(matrix) -> float:
+    return float(np.sqrt(np.einsum("ij,ij->i", matrix, matrix).max(initial=0.0)))
+
+
+def _is_stationary(form: NormalForm, precision: float, point: Point) -> bool:
+    """Tell whether the multipliers of a small problem's point are stationary to this precision."""
+    residual = form.zeros()
+    assert point.loss_duals is not None and point.function_duals is not None  # the solver shows them
+    for loss, u in zip(form.losses, point.loss_duals, strict=True):
+        loss.add_adjoint(u, residual)
+    for f, v in zip(form.functions, point.function_duals, strict=True):
+        f.map.add_adjoint(v, residual)
+    return max(_largest_row(r) for r in residual.values()) <= precision
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The solver and its methods.
 
 
 def _solve_whole(
@@ -340,13 +348,7 @@ def _solve_whole(
     done, duals = 0, None if start is None else start.function_duals
     if steps > 0:
         smooth = SmoothPart(form, [form.functions[k] for k in parts.moved])
-        by_data = all(isinstance(piece, DataPiece) for piece in smooth.pieces[: len(form.losses)])
-        curved = by_data and any(loss.atom.quadratic is None for loss in form.losses)
-        method = (
-            ExtrapolatedGradient(smooth, proximal, x, tol)
-            if curved
-            else AcceleratedGradient(smooth, proximal, x)
-        )
+        method = ExtrapolatedGradient(smooth, proximal, x, tol)
         point, stopped = method.run(min(steps, max_iter), watch)
         if stopped or point.iteration >= max_iter or watch.expired:
             return point
@@ -385,7 +387,7 @@ METHODS = (
         "selected_rows",
         "the general method on growing sets of rows",
         _selection_refusal,
-        lambda form, tol, *run: (row_selection.RowSelection(form, _solve_whole).run(*run), True),
+        lambda form, tol, *run: (RowSelection(form, _solve_whole).run(*run), True),
     ),
     Method(
         "gradient",
@@ -399,7 +401,7 @@ METHODS = (
 class ProximalGradient(MethodSolver):
     """minimize f(x) + h(x): f smooth (the losses, and smooth functions of linear maps), h with an exact prox on every block.
 
-    First order (`AcceleratedGradient`) where a step is cheap against a Hessian, second order (`ProximalNewton`) where the tasks'
+    First order (`ExtrapolatedGradient`) where a step is cheap against a Hessian, second order (`ProximalNewton`) where the tasks'
     Hessians are small: a few of them replace thousands of steps on collinear features. `METHODS` lists what goes before them on special
     models.
     """

@@ -24,7 +24,7 @@ import numpy as np
 from mtldsl.atoms.prox.composition import ProxOfSum, prox_of_sum
 from mtldsl.data.products import gram, require_gram_memory
 from mtldsl.normal_form.form import LossTerm, NormalForm, single_block
-from mtldsl.solvers.design.gram import centred_gram, rows_gram
+from mtldsl.solvers.design.sufficient_statistics import centred_gram, rows_gram
 from mtldsl.solvers.numerics import operator_splitting
 from mtldsl.solvers.numerics.anderson import AndersonExtrapolation
 from mtldsl.solvers.solver import Point, Watch

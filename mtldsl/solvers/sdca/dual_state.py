@@ -12,6 +12,7 @@ from scipy import sparse
 
 from mtldsl.normal_form.form import LossTerm
 from mtldsl.solvers.design.kernel_arguments import FeatureSupports, NodePlaces, SampleRows
+from mtldsl.solvers.numerics.conjugate_gradients import conjugate_gradients
 
 if TYPE_CHECKING:
     from mtldsl.atoms.learned_structures.mkl_norm import MKLNorm
@@ -342,20 +343,8 @@ class ActiveFace:
 
     def _solve(self, most: int) -> np.ndarray:
         """H direction = -slope by conjugate gradients in the scale of the diagonal."""
-        x, r = np.zeros(self.free.size), -self.slope / self.scale
-        p, size = r.copy(), float(r @ r)
-        enough = SETTINGS.residual_tol**2 * size
-        for _ in range(most):
-            if size <= enough:
-                break
-            Hp = self.product(p / self.scale) / self.scale
-            bent = float(p @ Hp)
-            if bent <= 1e-14 * float(p @ p):  # flat: the bounds end this direction
-                break
-            t = size / bent
-            x += t * p
-            r -= t * Hp
-            new = float(r @ r)
-            p = r + (new / size) * p
-            size = new
-        return x / self.scale
+        found = conjugate_gradients(
+            lambda v: self.product(v / self.scale) / self.scale,
+            -self.slope / self.scale, tol=SETTINGS.residual_tol, most=most, flat=1e-14,
+        )  # fmt: skip
+        return found / self.scale

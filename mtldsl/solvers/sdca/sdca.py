@@ -14,11 +14,13 @@ import numpy as np
 
 from mtldsl.errors import DataError, SolverError
 from mtldsl.normal_form.form import NormalForm
+from mtldsl.solvers.cutting_planes import structural_svm
 from mtldsl.solvers.cutting_planes.oracle import has_one_maximum_a_task
 from mtldsl.solvers.cutting_planes.structural_svm import StructuralSVM
-from mtldsl.solvers.label_graphs.clique_generation import LabelingAscent
+from mtldsl.solvers.label_graphs.clique_generation import ascend_labellings
+from mtldsl.solvers.label_graphs.labeling_ascent import clique_form
 from mtldsl.solvers.sdca.dual_ascent import DualAscentRun, kernel_form
-from mtldsl.solvers.solver import Method, MethodSolver, Point, Solver, Watch
+from mtldsl.solvers.solver import Method, MethodSolver, Point, Watch
 from mtldsl.utils.arrays import digest
 from mtldsl.utils.files import (
     atomic_file,
@@ -146,10 +148,13 @@ def identity_of(form: NormalForm) -> dict[str, str]:
 
 
 # --------------------------------------------------------------------------------------------------------------
-# Dual coordinate ascent as a solver: what it takes, its options, warm starts, checkpoints and progress.
+# Dual coordinate ascent on samples: warm starts, checkpoints and progress.
 
 
-class SampleAscent(Solver):
+def ascend_samples(
+    form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch, shrinking: bool = True, seed: int = 0,
+    checkpoint=None, progress: bool = False,
+) -> Point:  # fmt: skip
     """minimize sum_i l_i(<x_i, w_{t_i}>) + c * (kernel regularizer of W): `mkl_norm`, a ridge, quadratics between tasks.
 
     One coordinate at a time is set to its best value, samples in random order within tasks in random order; between passes theta
@@ -160,35 +165,16 @@ class SampleAscent(Solver):
     checkpoint : file that the multipliers are written to every 30 seconds, and from which the same model goes on
     progress   : print a line after every pass
     """
-
-    name = "dual_ascent"
-    summary = "dual ascent on samples, beside mkl_norm and other kernel regularizers"
-    options: ClassVar[Mapping[str, object]] = {
-        "shrinking": True,
-        "seed": 0,
-        "checkpoint": None,
-        "progress": False,
-    }
-    writes = ("checkpoint",)
-
-    def refuses(self, form: NormalForm) -> str | None:
-        found = kernel_form(form)
-        return found if isinstance(found, str) else None
-
-    def solve(
-        self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, shrinking: bool = True, seed: int = 0,
-        checkpoint=None, progress: bool = False,
-    ) -> Point:  # fmt: skip
-        if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or seed < 0:
-            raise SolverError(f"seed={seed!r}: write a whole number >= 0")
-        found = kernel_form(form)
-        assert not isinstance(found, str)  # `refuses` was asked
-        ascent = DualAscentRun(found, shrinking=shrinking, random_state=int(seed))
-        state = start.state if start is not None and start.state.get("solver") == "dual_ascent" else {}
-        if checkpoint is None:
-            return _run(ascent, state, tol, max_iter, watch, progress)
-        with Checkpoint(checkpoint, identity_of(form)) as file:
-            return _run(ascent, file.read(ascent.state()) or state, tol, max_iter, watch, progress, file)
+    if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or seed < 0:
+        raise SolverError(f"seed={seed!r}: write a whole number >= 0")
+    found = kernel_form(form)
+    assert not isinstance(found, str)  # `refuses` was asked
+    ascent = DualAscentRun(found, shrinking=shrinking, random_state=int(seed))
+    state = start.state if start is not None and start.state.get("solver") == "dual_ascent" else {}
+    if checkpoint is None:
+        return _run(ascent, state, tol, max_iter, watch, progress)
+    with Checkpoint(checkpoint, identity_of(form)) as file:
+        return _run(ascent, file.read(ascent.state()) or state, tol, max_iter, watch, progress, file)
 
 
 def _run(
@@ -218,34 +204,60 @@ def _run(
 # --------------------------------------------------------------------------------------------------------------
 # Dual ascent: on planes for structured losses beside a ridge, on samples beside a kernel regularizer, on labellings of a label graph.
 
-#: The three ways of dual ascent.
-_PLANES = StructuralSVM()
-_SAMPLES = SampleAscent()
-_LABELLINGS = LabelingAscent()
+
+#: Way -> its options.
+_OPTIONS: Mapping[str, Mapping[str, object]] = {
+    "planes": {"pull": 0.25},
+    "samples": {"shrinking": True, "seed": 0, "checkpoint": None, "progress": False},
+    "labellings": {"seed": 0},
+}
 
 
-def _ascent_for(form: NormalForm) -> Solver:
+def _way_for(form: NormalForm) -> str:
+    """Return the way for losses of this kind."""
     if any(map(has_one_maximum_a_task, form.losses)):
-        return _PLANES
-    return _LABELLINGS if any(term.atom.labels == "indicators" for term in form.losses) else _SAMPLES
+        return "planes"
+    return "labellings" if any(term.atom.labels == "indicators" for term in form.losses) else "samples"
 
 
-def _method(name: str, summary: str, ascent: Solver) -> Method:
-    """Return a method of dual ascent for the losses that it is for."""
+def _labellings_refusal(form: NormalForm) -> str | None:
+    found = clique_form(form)
+    return found if isinstance(found, str) else None
 
-    def refuses(form: NormalForm) -> str | None:
-        own = _ascent_for(form)
-        return ascent.refuses(form) if own is ascent else f"{form.losses[0].typed} is of another kind."
 
-    def run(form, tol: float, max_iter: int, start: Point | None, watch: Watch, **options):
-        return ascent.solve(form, tol=tol, max_iter=max_iter, start=start, watch=watch, **options), True
+def _samples_refusal(form: NormalForm) -> str | None:
+    found = kernel_form(form)
+    return found if isinstance(found, str) else None
 
-    return Method(name, summary, refuses, run)
+
+METHODS = (
+    Method(
+        "planes",
+        "weights of the planes of every task",
+        structural_svm.unsupported_reason,
+        lambda form, tol, most, start, watch, pull=0.25: (
+            StructuralSVM(form, tol, start, pull).run(most, watch),
+            True,
+        ),
+    ),
+    Method(
+        "labellings",
+        "a random labelling per sample",
+        _labellings_refusal,
+        lambda *run, **options: (ascend_labellings(*run, **options), True),
+    ),
+    Method(
+        "samples",
+        "one multiplier per sample",
+        _samples_refusal,
+        lambda *run, **options: (ascend_samples(*run, **options), True),
+    ),
+)
 
 
 class DualAscent(MethodSolver):
-    """Three ways to raise the dual value, whose name is the same because the certificate is: see `StructuralSVM`, `SampleAscent` and
-    `LabelingAscent`.
+    """Three ways to raise the dual value, whose name is the same because the certificate is: see `StructuralSVM`, `ascend_samples` and
+    `ascend_labellings`.
 
     A structured loss is a maximum of planes, and its dual a quadratic program over a simplex of planes; a loss that is a sum over samples
     has one multiplier a sample; one of labellings has a random labelling a sample. Options belong to one of the three.
@@ -253,30 +265,24 @@ class DualAscent(MethodSolver):
 
     name = "dual_ascent"
     summary = "dual ascent: on samples beside mkl_norm and other kernel regularizers, on planes for a structured loss beside a ridge, on labellings for clique_hinge"
-    options: ClassVar[Mapping[str, object]] = {**_PLANES.options, **_SAMPLES.options, **_LABELLINGS.options}
-    writes = _SAMPLES.writes
+    options: ClassVar[Mapping[str, object]] = {k: v for own in _OPTIONS.values() for k, v in own.items()}
+    writes = ("checkpoint",)
     takes_spans = True
-    methods = (
-        _method("planes", "weights of the planes of every task", _PLANES),
-        _method("labellings", "a random labelling per sample", _LABELLINGS),
-        _method("samples", "one multiplier per sample", _SAMPLES),
-    )
+    methods = METHODS
 
     def refuses(self, form: NormalForm) -> str | None:
-        return _ascent_for(form).refuses(form)
+        way = _way_for(form)
+        return next(one.refuses(form) for one in METHODS if one.name == way)
 
     def solves_only(self, form: NormalForm) -> str | None:
         fits = all(f.is_constraint or f.atom.is_smooth or f.atom.weighs_kernels for f in form.functions)
-        return (
-            None
-            if fits or _ascent_for(form) is _LABELLINGS
-            else "models with quadratic penalties or mkl_norm"
-        )
+        fits |= _way_for(form) == "labellings"
+        return None if fits else "models with quadratic penalties or mkl_norm"
 
     def solve(
         self, form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch, **options
     ) -> Point:
-        taken = _ascent_for(form).options
+        taken = _OPTIONS[_way_for(form)]
         for name, value in options.items():
             if name not in taken:
                 known = ", ".join(f"{key}={default!r}" for key, default in taken.items())
