@@ -158,8 +158,8 @@ class MeasureScorer:
             table = np.stack(columns, axis=1)
         else:
             table = np.asarray(found, dtype=float)
-            one = m == 1 if classes is None or isinstance(classes, list) else len(classes) <= 2
-            if table.ndim == 2 and table.shape[1] == 2 and one and not isinstance(everything, list):
+            one = m == 1 if classes is None or isinstance(everything, list) else len(classes) <= 2
+            if table.ndim == 2 and table.shape[1] == 2 and one:
                 table = table[:, 1:]
             table = table.reshape(len(table), -1)
         if classes is None:

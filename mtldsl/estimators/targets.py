@@ -229,22 +229,29 @@ class ClassTargets:
     def known(self) -> np.ndarray:
         """scikit-learn's `classes_`: the classes of a vector, and of the column of a table that has one; of other tables the positions of their
         columns, as one against the rest has them."""
-        if self.kind != "multilabel":
+        if self.kind == "multiclass":
             return self.classes
-        return self.classes[0] if len(self.classes) == 1 else np.arange(len(self.classes))
+        return np.arange(len(self.classes)) if self._pair is None else self._pair
+
+    @property
+    def _pair(self) -> Any:
+        """The classes of one label, in a vector or in a table of one column; None of several labels or classes."""
+        if self.kind == "binary":
+            return self.classes
+        return self.classes[0] if self.kind == "multilabel" and len(self.classes) == 1 else None
 
     def scores_of_rows(self, z: np.ndarray) -> np.ndarray:
-        """Scores (n, m) as scikit-learn wants them: of two classes (n,), above zero where the second is predicted."""
-        if self.kind == "binary":
+        """Scores (n, m) as scikit-learn wants them: of one label (n,), above zero where the second class is predicted."""
+        if self._pair is not None:
             return z[:, 0]
         return z[:, 1] - z[:, 0] if self.kind == "multiclass" and len(self.classes) == 2 else z
 
     def probabilities_of_rows(self, P: np.ndarray) -> np.ndarray:
-        """Probabilities (n, m) of the tasks' second classes as scikit-learn wants them: of a vector (n, k) of all its classes, summing to one."""
+        """Probabilities (n, m) of the tasks' second classes as scikit-learn wants them: of one label (n, k) of all its classes, summing to one."""
+        if self._pair is not None:
+            return np.hstack([1.0 - P, P]) if len(self._pair) == 2 else np.ones((len(P), 1))
         if self.kind == "multilabel":
             return P
-        if self.kind == "binary":
-            return np.hstack([1.0 - P, P]) if len(self.classes) == 2 else np.ones((len(P), 1))
         total = P.sum(axis=1, keepdims=True)
         return np.where(total > 0, P / np.where(total > 0, total, 1.0), 1.0 / P.shape[1])
 
