@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 
-from mtldsl.data.input_checks import as_targets, refuse_text_of_missing, warn_of_spellings
+from mtldsl.data.input_checks import as_targets, refuse_missing_texts, warn_of_spellings
 from mtldsl.errors import DataError
 from mtldsl.utils.arrays import as_array, as_frame, refuse_duplicate_columns, require_sound
 from mtldsl.utils.validation import INSTEAD, is_missing, quoted
@@ -300,7 +300,8 @@ def labels_of(y, *, task_a_class: bool = False) -> ClassTargets:
     if table.dtype.kind == "f" and np.isinf(table).any():
         raise DataError("Input y contains infinity or a value too large for dtype('float64')", argument="y")
     _refuse_empty(missing)
-    if flat or (table.shape[1] == 1 and len(sorted_classes(table[:, 0], missing[:, 0])) > 2):
+    first = table[:, 0], missing[:, 0], f"column {_named(names, 0)} of y"
+    if flat or (table.shape[1] == 1 and len(sorted_classes(*first)) > 2):
         return _of_vector(table[:, 0], missing[:, 0], 2 if task_a_class else 3)
     found = _indicators(table, missing)
     if found is None:
@@ -347,7 +348,8 @@ def _of_vector(y, missing, fewest: int) -> ClassTargets:
 def _of_columns(table, missing, names) -> list[np.ndarray]:
     """The negative and the positive class of every column; a column that lacks one has it from the others, where these have all the same
     two: the labels of some rows, of a fold, are then read as those of all."""
-    found = [sorted_classes(column, gone) for column, gone in zip(table.T, missing.T, strict=True)]
+    columns = enumerate(zip(table.T, missing.T, strict=True))
+    found = [sorted_classes(*column, f"column {_named(names, i)} of y") for i, column in columns]
     for i, seen in enumerate(found):
         warn_of_spellings(seen.tolist(), f"column {_named(names, i)} of y")
         if len(seen) > 2:
@@ -389,8 +391,8 @@ def _signs(column, missing, positive) -> np.ndarray:
     return signs
 
 
-def sorted_classes(column, missing) -> np.ndarray:
-    """The classes of a column, sorted; ValueError for real numbers."""
+def sorted_classes(column, missing, what: str = "y") -> np.ndarray:
+    """The classes of a column, sorted; ValueError for real numbers, and texts of what is missing."""
     kept = column[~missing]
     if kept.dtype == object:
         kinds = {type(each) for each in kept}
@@ -401,9 +403,9 @@ def sorted_classes(column, missing) -> np.ndarray:
             check_classification_targets(kept)
         except (TypeError, ValueError) as error:  # real numbers, bytes
             raise DataError(str(error), argument="y") from None
-    found = np.unique(kept)
+    found, counts = np.unique(kept, return_counts=True)
     if found.dtype.kind in "UT":
-        refuse_text_of_missing(found.tolist(), "y")
+        refuse_missing_texts(found.tolist(), counts.tolist(), what)
     return found
 
 

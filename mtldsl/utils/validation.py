@@ -147,6 +147,10 @@ def is_scalar(value) -> bool:
     return isinstance(value, Real | np.number | Decimal)
 
 
+#: texts of what is missing, as spreadsheets, databases, R, numpy and pandas write it; None is not among them, which may be a category
+MISSING_TEXTS = frozenset(("", "?", "NA", "N/A", "n/a", "NaN", "nan", "NaT", "null", "NULL", "#N/A", "<NA>"))
+
+
 def is_missing(value) -> bool:
     """None, NaN, NaT, pandas' NA, numpy's masked: what stands where nothing is known."""
     if value is None or value is np.ma.masked or type(value).__name__ in ("NAType", "NaTType"):

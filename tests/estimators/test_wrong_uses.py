@@ -98,9 +98,9 @@ WRONG = {
     # models and their parameters
     "a parameter of the loss": (lambda: MultiTaskRegressor(loss="huber_loss", delta=2.0).fit(X, Y), ModelError, ["no parameter 'delta'; write model='huber_loss(W, tasks, delta=2.0) + lam * l21_norm(W)'; its parameters: lam"]),
     "a report of other tasks": (lambda: GroupedMultiTaskRegressor(unseen="mean").fit(TX, Ty, groups=IDS).report("never.html", TX, Ty, groups=np.full(len(TX), "new")), DataError, ["no row here has a label and a task that was learned", "rows of tasks such as 'task "]),
-    "a missing class as text": (lambda: MultiTaskClassifier().fit(XL, np.where(np.arange(len(XL)) < 3, "nan", np.where(YL[:, 0] > 0, "yes", "no"))), DataError, ["y holds the text 'nan'", "astype(str)", "keep None"]),
-    "a missing class as text, of columns": (lambda: MultiTaskClassifier().fit(XL, pd.DataFrame({"u": np.where(YL[:, 0] > 0, "yes", "<NA>")})), DataError, ["y holds the text '<NA>'", "keep None"]),
-    "a missing task as text": (lambda: GroupedMultiTaskRegressor().fit(TX, Ty, groups=np.where(np.arange(len(TX)) < 3, "nan", IDS)), DataError, ["groups holds the text 'nan'", "keep None"]),
+    "a missing class as text": (lambda: MultiTaskClassifier().fit(XL, np.where(np.arange(len(XL)) < 3, "nan", np.where(YL[:, 0] > 0, "yes", "no"))), DataError, ["y holds the text 'nan' in 3 rows", "astype(str)", "write None or NaN in its place, such as y.mask(y == 'nan')"]),
+    "a missing class as text, of columns": (lambda: MultiTaskClassifier().fit(XL, pd.DataFrame({"u": np.where(YL[:, 0] > 0, "yes", " ")})), DataError, ["column 'u' of y holds the text ' ' in 40 rows"]),
+    "a missing task as text": (lambda: GroupedMultiTaskRegressor().fit(TX, Ty, groups=np.where(np.arange(len(TX)) < 3, "NA", IDS)), DataError, ["groups holds the text 'NA' in 3 rows", "leave these rows out, or give the task another name"]),
     "weights in another order": (lambda: MultiTaskRegressor().fit(X, LABELS, sample_weight=LABELS[LABELS.columns[::-1]].abs() + 1), DataError, ["sample_weight: column 'y2' is number 0, and number 2 of the labels", "write sample_weight[list(y.columns)]"]),
     "weights in another order, of tasks": (lambda: mtl.Tasks.shared(X, LABELS, sample_weights=LABELS[LABELS.columns[::-1]].abs() + 1), DataError, ["sample_weights: column 'y2' is number 0"]),
     "weights in another order, scored": (lambda: MultiTaskRegressor().fit(X, LABELS).score(X, LABELS, sample_weight=LABELS[LABELS.columns[::-1]].abs() + 1), DataError, ["sample_weight: column 'y2' is number 0"]),
