@@ -402,7 +402,7 @@ def as_weights(values, shape, what: str) -> np.ndarray:
 
 
 def refuse_shuffled(X, Y, what: str) -> None:
-    """DataError where two pandas tables hold the same rows in another order, or some rows that both have: rows are matched by position.
+    """DataError where two pandas tables have unlike indexes: rows are matched by position.
 
     An index 0, 1, ... may be one that nobody gave, and says something only of all of its rows together.
     """
@@ -413,12 +413,17 @@ def refuse_shuffled(X, Y, what: str) -> None:
     if a is None or b is None or len(a) != len(b) or a.equals(b):
         return
     rows = np.sort(np.reshape(a.append(b).factorize()[0], (2, -1)))
-    same = np.array_equal(rows[0], rows[1])
-    if same or (np.isin(rows[0], rows[1]).any() and not _is_default(a) and not _is_default(b)):
-        held = "the same index in another order" if same else "some rows of their index in common, not all"
+    same, some = np.array_equal(rows[0], rows[1]), np.isin(rows[0], rows[1]).any()
+    if same or not (_is_default(a) or _is_default(b)):
+        held = (
+            "the same index in another order" if same
+            else "some rows of their index in common, not all" if some
+            else f"no row of their index in common (such as {quoted(a[0])} and {quoted(b[0])})"
+        )  # fmt: skip
+        ordered = f"write {what}.loc[X.index], or " if some else "write "
         raise DataError(
             f"X and {what} have {held}, and rows are matched by position: "
-            f"write {what}.loc[X.index], or reset_index(drop=True) where the positions are right"
+            f"{ordered}reset_index(drop=True) where the positions are right"
         )
 
 
