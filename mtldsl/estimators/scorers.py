@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -34,10 +35,11 @@ _OF_TWO_CLASSES = frozenset(("average_precision", "f1", "precision", "recall", "
 _ROUTED = ("sample_weight", "groups")
 
 
-def scorer(name: str) -> MeasureScorer:
+def scorer(name: str) -> Any:  # of our measures a MeasureScorer
     """scoring=scorer("average_precision") for `cross_val_score`, `GridSearchCV` and the like.
 
-    name : a measure's, as in `solution.score(tasks, metric=name)`: "r2", "nmse", "accuracy", "f1_micro", "ranking_loss", ...
+    name : a measure's, as in `solution.score(tasks, metric=name)`: "r2", "nmse", "accuracy", "f1_micro", "ranking_loss", ...; or what `scoring=`
+           takes besides, scikit-learn's name of it ("neg_log_loss") or of one that scikit-learn has alone ("neg_max_error")
 
     It asks any estimator for what the measure needs (`predict`, `decision_function` or `predict_proba`), for vectors y, tables (n, m) of
     two classes a column, and vectors of several classes, each against the rest. Missing labels are left out; so are tasks for which
@@ -53,6 +55,8 @@ def scorer(name: str) -> MeasureScorer:
     >>> scorer("roc_auc")(fitted, X, Y), scorer("log_loss")
     (1.0, scorer('log_loss'))
     """
+    if named_measure(name) is None and name in get_scorer_names():
+        return TheirScorer(name, f"scorer({name!r})")
     return MeasureScorer(name)
 
 
@@ -60,8 +64,8 @@ class MeasureScorer:
     """Callable that `scorer` makes: called with (estimator, X, y); `score` tells more."""
 
     def __init__(self, name: str):
-        self.name = name
-        self._measure = measure(name, "scorer(name")
+        self._measure = named_measure(name) or measure(name, "scorer(name", get_scorer_names())
+        self.name = self._measure.name
         self._requested: dict[str, bool | str | None] = {}
 
     def __repr__(self) -> str:
@@ -169,10 +173,14 @@ class MeasureScorer:
 
 @dataclass(frozen=True)
 class TheirScorer:
-    """scikit-learn's scorer of this name; ModelError where it does not take the labels, as most take no table and no gap."""
+    """scikit-learn's scorer of this name; ModelError, which quotes what was `typed`, where it does not take the labels, as most take no table and no
+    gap."""
 
     name: str
     typed: str
+
+    def __repr__(self) -> str:
+        return f"scorer({self.name!r})"
 
     def __call__(self, estimator, X, y, **beside) -> float:
         try:
@@ -187,7 +195,7 @@ class TheirScorer:
             ours = f"{mean!r}, {ours}" if mean in get_scorer_names() else ours
             raise ModelError(
                 f"scikit-learn's scorer does not take these labels: {str(error).rstrip('.')}",
-                term=f"{self.typed}(scoring={self.name!r})",
+                term=self.typed,
                 write_instead=f"write a measure of tables with gaps, such as {ours}",
             ) from error
 
@@ -207,7 +215,7 @@ def fold_scorer(scoring, y, grouped: bool, typed: str):
         return get_scorer(scoring)
     found = named_measure(scoring)
     if scoring in get_scorer_names() and (found is None or not (grouped or _is_ours(y, scoring))):
-        return TheirScorer(scoring, typed)
+        return TheirScorer(scoring, f"{typed}(scoring={scoring!r})")
     if found is not None:
         return MeasureScorer(found.name)
     return MeasureScorer(measure(scoring, f"{typed}(scoring", get_scorer_names()).name)
