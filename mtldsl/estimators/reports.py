@@ -20,10 +20,10 @@ from mtldsl.estimators.calibration import metric_of
 from mtldsl.estimators.estimator_inputs import refuse_unpaired
 from mtldsl.estimators.label_tables import hold_classes, hold_targets, signs_of
 from mtldsl.estimators.positive_class import positives
-from mtldsl.estimators.scorers import classes_of
+from mtldsl.estimators.scorers import classes_of, measure_of
 from mtldsl.problems.separate_models import separate_models
 from mtldsl.solution.headline_sections import ReportContext, several
-from mtldsl.solution.measures import name_of, named_measure
+from mtldsl.solution.measures import Measure, name_of, named_measure
 from mtldsl.solution.score_sections import feature_sizes
 from mtldsl.solution.solution import Solution
 from mtldsl.utils.validation import quoted
@@ -171,21 +171,21 @@ def summary(estimator) -> Summary:
     return Summary("\n".join(lines))
 
 
-def _measure_chosen_by(*fitted) -> str:
-    """The name of our measure that the first of these chose a parameter by; "" where there is none."""
+def _measure_chosen_by(*fitted) -> Measure | None:
+    """The measure that the first of these chose a parameter by; None where there is none."""
     for one in fitted:
         scoring = getattr(one, "scoring", None)
         if isinstance(
             scoring, list | tuple | dict
         ):  # several measures of a search, which names the one it chose by
             scoring = scoring.get(one.refit) if isinstance(scoring, dict) else one.refit
-        by = named_measure(getattr(scoring, "name", scoring))
+        by = measure_of(scoring, is_classifier(fitted[-1]))
         calibrated = getattr(fitted[-1], "_calibrators", None) is not None
         if by is not None and not (
             calibrated and by.needs == "probabilities"
         ):  # a page has those of the loss
-            return by.name
-    return ""
+            return by
+    return None
 
 
 def _score_chosen_by(last) -> tuple[str, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -25,7 +25,7 @@ from mtldsl.estimators.label_tables import (
 from mtldsl.estimators.positive_class import OF_POSITIVES, warn_of_positives
 from mtldsl.estimators.sample_weights import of_labels
 from mtldsl.estimators.targets import ClassTargets, columns_of, missing_mask
-from mtldsl.solution.measures import measure, named_measure
+from mtldsl.solution.measures import Measure, Needs, measure, named_measure
 from mtldsl.solution.score import Score, evaluate
 from mtldsl.utils.validation import quoted
 
@@ -198,6 +198,50 @@ class TheirScorer:
                 term=self.typed,
                 write_instead=f"write a measure of tables with gaps, such as {ours}",
             ) from error
+
+
+@dataclass(frozen=True)
+class TheirMeasure(Measure):
+    """Measure of one task that scikit-learn has alone, by its own function."""
+
+    def of_task(self, y: np.ndarray, predicted: np.ndarray, weights: np.ndarray | None = None) -> float:
+        try:
+            return super().of_task(y, predicted, weights)
+        except (TypeError, ValueError) as error:  # such as a logarithm of numbers below zero
+            raise DataError(str(error).rstrip("."), term=self.name) from error
+
+
+#: how scikit-learn averages over labels -> how a measure does; "samples" is of whole rows
+_AVERAGES: dict[Any, Literal["mean", "support", "pooled"]] = {
+    None: "mean", "binary": "mean", "macro": "mean", "weighted": "support", "micro": "pooled",
+}  # fmt: skip
+
+
+def measure_of(scoring, classes: bool) -> Measure | None:
+    """The measure that a scorer, or its name, stands for, ours or one of every task by scikit-learn's function; None where there is none.
+
+    classes : whether it is asked of a classifier
+
+    >>> measure_of("neg_max_error", False).name, measure_of("f1_macro", True).name, measure_of("f1_samples", True)
+    ('max_error', 'f1', None)
+    """
+    name = getattr(scoring, "name", scoring)
+    found = named_measure(name)
+    if found is not None or name not in get_scorer_names():
+        return found
+    theirs: Any = get_scorer(name)
+    options, asked = dict(theirs._kwargs), theirs._response_method
+    average = options.pop("average", None)
+    if average not in _AVERAGES:
+        return None
+    options.pop("pos_label", None)
+    needs: Needs = "labels" if classes else "values"
+    if asked != "predict":
+        needs = "probabilities" if asked == "predict_proba" else "scores"
+    return TheirMeasure(
+        name.removeprefix("neg_"), theirs._score_func.__name__, needs, theirs._sign > 0,
+        "any" if asked == "predict" else "two", _AVERAGES[average], arguments=options,
+    )  # fmt: skip
 
 
 def fold_scorer(scoring, y, grouped: bool, typed: str):
