@@ -25,6 +25,7 @@ STYLE = """
 .mtldsl-panel .scroll{overflow-x:auto;margin:.5rem 0}
 .mtldsl-panel .hint{display:none;font-size:12px;margin:.5rem 0 -.3rem;opacity:.85}
 @media screen{.mtldsl-panel .hint.widest{display:block}}
+@media screen and (max-width:86rem){.mtldsl-panel .hint.wider{display:block}}
 @media screen and (max-width:62rem){.mtldsl-panel .hint.wide{display:block}}
 @media screen and (max-width:34rem){.mtldsl-panel .hint{display:block}}
 @media screen and (max-width:48rem){.mtldsl-panel td.long,.mtldsl-panel .facts td{overflow-wrap:anywhere}.mtldsl-panel td:not(.number){min-width:9rem}.mtldsl-panel td:first-child{min-width:6.5rem}.mtldsl-panel .formula tr,.mtldsl-panel .formula th,.mtldsl-panel .formula td{display:block}.mtldsl-panel .formula td{padding-left:1rem}}
@@ -63,7 +64,8 @@ class HtmlSettings:
 
     phone_characters: int = 48  # of a table, on a phone, where a column has one of space
     tablet_characters: int = 96  # of a table, on a tablet
-    desk_characters: int = 132  # of a table, in the 62 rem of a page on any wider screen
+    laptop_characters: int = 132  # of a table, in the 62 rem that a small screen has
+    desk_characters: int = 185  # of a table, in the 86 rem of a page on any wider screen
     wrapped_characters: int = 14  # of a column of words, which has several lines beyond
     whole_characters: int = 15  # of a word, which may be broken beyond
     # of a picture beyond which a phone shows it in its own size: 1.4 times the 28 rem of others
@@ -136,8 +138,8 @@ def _hint(table: Table, columns, numbers: Sequence[bool]) -> str:
         width += 2 + (longest if number else min(longest, SETTINGS.wrapped_characters))
     if width - len(columns) <= SETTINGS.phone_characters:
         return ""
-    limits = (SETTINGS.tablet_characters, SETTINGS.desk_characters)
-    kind = ("", " wide", " widest")[sum(width > limit for limit in limits)]
+    limits = (SETTINGS.tablet_characters, SETTINGS.laptop_characters, SETTINGS.desk_characters)
+    kind = ("", " wide", " wider", " widest")[sum(width > limit for limit in limits)]
     return f'<p class="hint{kind}">This table scrolls sideways →</p>'
 
 
