@@ -93,6 +93,8 @@ WRONG = {
     "a loss that is not there": (lambda: MultiTaskRegressor(loss="tweedie_loss").fit(X, Y), ModelError, ["write one of 'squared_loss', "]),
     "a loss that is not there, with advice": (lambda: MultiTaskRegressor(loss="epsilon_insensitive_loss").fit(X, Y), ModelError, ["write huber_loss or absolute_loss"]),
     "a page before its path": (lambda: MultiTaskRegressor().fit(X, Y).report(X, Y, "never.html"), ModelError, ["is not a path", 'write report("fit.html", X, y)']),
+    "a page's misspelt option": (lambda: MultiTaskRegressor().fit(X, Y).report("never.html", X, Y, bootstraps=0), ModelError, ["report of MultiTaskRegressor, bootstraps=0: there is no option", "did you mean 'bootstrap'"]),
+    "a page without rows": (lambda: MultiTaskRegressor().fit(X, Y).report("never.html"), ModelError, ["report(): missing a required argument: 'X'; write fitted.report("]),
     "a short name of their measure": (lambda: chosen(scoring="MAPE"), ModelError, ["write 'neg_mean_absolute_percentage_error'"]),
     "several measures": (lambda: chosen(scoring=["r2"]), ModelError, ["(scoring=['r2'])", "the name of one measure"]),
     # models and their parameters
