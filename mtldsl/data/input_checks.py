@@ -272,7 +272,10 @@ def _refuse_rounded(task, row, what):
 
 
 def _refuse_missing(task, row, what):
-    raise DataError(f"{what}: {task} in row {row}; every row needs a task")
+    raise DataError(
+        f"{what}: {task} in row {row}; every row needs a task",
+        write_instead="leave such rows out, or give the unknown task a name",
+    )
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -156,9 +156,17 @@ def numbers_of_targets(y, *, learning: bool = True) -> RegressionTargets:
     try:
         Y, names = as_targets(y, "y", columns=True)
     except DataError as error:
-        word = _class_in(y)
-        if word is None:
+        word = _text_in(y)
+        categories = "category" in map(str, np.ravel(getattr(y, "dtypes", [])))
+        if word is None and not categories:
             raise
+        if word is None or word.strip("+-")[:1].isdigit():
+            said = "categories" if word is None else f"numbers as text, such as {quoted(word)}"
+            raise DataError(
+                f"y holds {said}, and this estimator learns numbers",
+                argument="y",
+                write_instead="write y.astype(float) where they are numbers, or use MultiTaskClassifier, which learns classes",
+            ) from error
         raise DataError(
             f"y holds text, such as {quoted(word)}, and this estimator learns numbers",
             argument="y",
@@ -171,15 +179,15 @@ def numbers_of_targets(y, *, learning: bool = True) -> RegressionTargets:
     return RegressionTargets(Y, None if flat else names, flat, complete)
 
 
-def _class_in(y) -> str | None:
-    """The first entry of a column that holds nothing but text; None where there is none, or it is a number as text."""
+def _text_in(y) -> str | None:
+    """The first entry of a column that holds nothing but text; None where there is none."""
     try:
         table, _, _ = columns_of(y)
     except DataError:
         return None
     for column, gone in zip(table.T, missing_mask(table).T, strict=True):
         kept = column[~gone].tolist()
-        if kept and all(isinstance(each, str) for each in kept) and not kept[0].strip("+-")[:1].isdigit():
+        if kept and all(isinstance(each, str) for each in kept):
             return kept[0]
     return None
 
@@ -402,7 +410,8 @@ def sorted_classes(column, missing, what: str = "y") -> np.ndarray:
         try:
             check_classification_targets(kept)
         except (TypeError, ValueError) as error:  # real numbers, bytes
-            raise DataError(str(error), argument="y") from None
+            instead = "use MultiTaskRegressor, which learns numbers" if kept.dtype.kind == "f" else ""
+            raise DataError(str(error).rstrip("."), argument="y", write_instead=instead) from None
     found, counts = np.unique(kept, return_counts=True)
     if found.dtype.kind in "UT":
         refuse_missing_texts(found.tolist(), counts.tolist(), what)
