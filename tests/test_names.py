@@ -5,6 +5,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.data.input_checks import elsewhere, is_numbered, unlike
+from mtldsl.estimators import MultiTaskRegressor
 from tests.models import with_weights
 
 pd = pytest.importorskip("pandas")
@@ -96,4 +97,8 @@ def test_rows_of_two_tables_are_not_silently_mismatched():
     np.testing.assert_array_equal(
         mtl.Tasks.shared(X.loc[shuffled], Y.loc[shuffled]).targets[:30], Y["pain"].loc[shuffled]
     )
-    assert mtl.Tasks.shared(X.set_index(X.index + 100), Y).n_tasks == 2
+    far = X.set_index(X.index + 100)
+    assert mtl.Tasks.shared(far, Y).n_tasks == 2
+    for make in (mtl.Tasks.shared, mtl.Tasks.from_classes, MultiTaskRegressor().fit):
+        with pytest.raises(mtl.DataError, match="no row of their index in common"):
+            make(far, Y["pain"].set_axis(Y.index + 200))

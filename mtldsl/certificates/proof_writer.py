@@ -23,6 +23,7 @@ from mtldsl.certificates.checker.proof_check import words_without_formula
 from mtldsl.certificates.checker.proof_file import DataArrays, as_read, write_proof
 from mtldsl.certificates.checker.proof_schema import difference
 from mtldsl.certificates.stationarity import NO_GLOBAL
+from mtldsl.data.task_data import require_in_memory
 from mtldsl.errors import ModelError
 from mtldsl.normal_form.form import Blocks, NormalForm
 from mtldsl.normal_form.term import LinearMap
@@ -259,6 +260,11 @@ class SolutionCertificate:
                 f"there is no bound to save: {self.certificate.note or 'none was formed'}",
                 term=f"certificate.save({str(path)!r})",
             )
+        for loss in self.form.losses:
+            require_in_memory(
+                loss.tasks, "a saved proof has the hashes of all rows", f"certificate.save({str(path)!r})", ModelError,
+                write_instead="save(path) the proof of a model on tasks.subsample(rows)",
+            )  # fmt: skip
         claimed = {
             "objective": self.objective, "dual_bound": self.dual_bound, "violation": self.violation, "tol": self.tol,
             "status": self.status, "scale": float(self.certificate.scale),

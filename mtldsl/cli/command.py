@@ -214,10 +214,17 @@ def check_ending(path: Path | None, option: str, endings: tuple[str, ...]) -> No
         raise DataError(f"the path must end in {many}", term=f"{option} {path}")
 
 
-def choose(file, progress: bool):
-    """Return what folds choose for the parameters of [validation]; where it is interrupted, it says so in the terminal's words."""
+def choose(file, progress: bool, typed: str = "[validation] folds = "):
+    """Return what folds choose for the parameters of [validation]; what is wrong with their number, which was `typed` so, and where it is
+    interrupted, it says in the terminal's words."""
     try:
         return file.choose(progress)
+    except DataError as error:
+        if error.argument != "folds":
+            raise
+        raise DataError(
+            error.what, term=f"{typed}{file.validation.get('folds', 5)}", write_instead=error.write_instead
+        ) from error
     except Interrupted as stop:
         names = ", ".join(parameter.name for parameter in file.validation["values"])
         so_far = str(stop).partition("was interrupted")[2]

@@ -23,11 +23,11 @@ from mtldsl.cli.problem_files.column_roles import (
     shorten_list,
 )
 from mtldsl.data.readers.csv import delimiter_of, rows_of
-from mtldsl.data.readers.table import MISSING
 from mtldsl.display.sections import visible
 from mtldsl.errors import DataError
 from mtldsl.solution.measures import measure_of_rare
 from mtldsl.utils.files import atomic_file, regular_file
+from mtldsl.utils.validation import MISSING_TEXTS
 
 # --------------------------------------------------------------------------------------------------------------
 # `mtldsl new`: a commented problem file for a table, to begin with.
@@ -312,7 +312,7 @@ def _by_task(rows, label: int, task: int, loss: str) -> tuple[list[ColumnRole], 
     """(the labels of every task that can be split, the names of the others)."""
     cells: dict[str, list[str]] = {}
     for row in rows:
-        if row[label].strip() not in MISSING and row[task].strip() not in MISSING:
+        if row[label].strip() not in MISSING_TEXTS and row[task].strip() not in MISSING_TEXTS:
             cells.setdefault(row[task].strip(), []).append(row[label])
     found = {name: inspect_column(name, texts) for name, texts in cells.items()}
     two = loss == "logistic_loss"

@@ -189,7 +189,7 @@ def _cv(options) -> int:
     with _begin_command(options) as (file, given):
         _say_in_place(file, options, given)
         try:
-            found = choose(file, is_told(options))
+            found = choose(file, is_told(options), *(["--folds "] if options.folds is not None else []))
         except ModelError as error:
             if options.values is None and "values" in str(error.write_instead):
                 raise DataError(

@@ -56,14 +56,23 @@ def _arguments(parser: ArgumentParser) -> None:
     )
 
 
+def _saved(path: Path):
+    """The solution in a file. DataError, in the terminal's words, for a file of another kind."""
+    from mtldsl.solution.solution import Solution
+
+    try:
+        return Solution.load(path)
+    except DataError as error:
+        raise error.about(str(path)) from error
+
+
 def _predict(options) -> int:
     from mtldsl.cli.output import new_predictions
-    from mtldsl.solution.solution import Solution
 
     check_ending(options.output, "--output", TABLES)
     with _rows_of(options.new) as new:
         text = new_predictions(
-            Solution.load(options.model), new, task=options.task, keep=options.keep, probabilities=options.probabilities,
+            _saved(options.model), new, task=options.task, keep=options.keep, probabilities=options.probabilities,
             scores=options.scores, **marks_of(options, new),
         )  # fmt: skip
     if options.output is None:
@@ -141,7 +150,6 @@ def _report(options) -> int:
     from mtldsl.problems.separate_models import separate_models
     from mtldsl.solution.headline_sections import ReportContext, of_tasks
     from mtldsl.solution.score import as_measure
-    from mtldsl.solution.solution import Solution
     from mtldsl.solution.solution_page import html_report
 
     path = options.output or named(options.model).with_suffix(".html")
@@ -156,7 +164,7 @@ def _report(options) -> int:
     check_writable(path)
     for name in options.metric:
         as_measure(name, "--metric")
-    solution, training, tuned = Solution.load(options.model), None, None
+    solution, training, tuned = _saved(options.model), None, None
     tasks = None
     if options.rows is not None and options.rows.suffix == ".toml":
         tasks, training, tuned = _of_problem_file(options, solution)

@@ -24,6 +24,7 @@ from mtldsl.utils.memory import as_dense, require_memory
 from mtldsl.utils.validation import (
     MAX_MAGNITUDE,
     MIN_MAGNITUDE,
+    MISSING_TEXTS,
     as_list,
     distinct_names,
     is_missing,
@@ -139,8 +140,11 @@ def labels_of(task_ids, n: int, what: str = "task_ids") -> tuple[list, np.ndarra
                         write_instead="write ids that are numbers or text",
                     ) from None
         names = list(order)
-        refuse_text_of_missing(names, what)
-    return names, np.repeat(of_head, np.diff(np.append(starts, n)))
+    index = np.repeat(of_head, np.diff(np.append(starts, n)))
+    if ids.dtype.kind not in "biuf":
+        counts = np.bincount(index, minlength=len(names)).tolist()
+        refuse_missing_texts(names, counts, what, "leave these rows out, or give the task another name")
+    return names, index
 
 
 def by_appearance(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -196,18 +200,15 @@ def _differ(ids) -> np.ndarray:
         return np.ones(max(len(ids) - 1, 0), dtype=bool)
 
 
-#: text that numpy and pandas' astype(str) make of what is missing
-_TEXT_OF_MISSING = frozenset(("nan", "<NA>", "NaT"))
-
-
-def refuse_text_of_missing(values, what: str) -> None:
-    """DataError where one of the distinct values is such a text: it would be a class, or a task, of its own."""
-    found = next((each for each in values if isinstance(each, str) and each in _TEXT_OF_MISSING), None)
-    if found is not None:
-        raise DataError(
-            f"{what} holds the text {str(found)!r}, which numpy and astype(str) make of a missing value",
-            write_instead="keep None in its place, as np.array(..., dtype=object) does, or call it by another name",
-        )
+def refuse_missing_texts(values: Sequence, counts: Sequence[int], what: str, instead: str = "") -> None:
+    """DataError where one of the distinct values is a text of what is missing: it would be a class, or a task, of its own."""
+    for each, count in zip(values, counts, strict=True):
+        if isinstance(each, str) and each.strip() in MISSING_TEXTS:
+            raise DataError(
+                f"{what} holds the text {str(each)!r} in {count:,} row{'s' * (count != 1)}, as files, numpy and astype(str) write a missing value",
+                write_instead=instead
+                or f"write None or NaN in its place, such as y.mask(y == {str(each)!r}) in pandas, or give the class another name",
+            )
 
 
 class SpellingWarning(UserWarning):
@@ -242,7 +243,10 @@ def _refuse_rounded(task, row, what):
 
 
 def _refuse_missing(task, row, what):
-    raise DataError(f"{what}: {task} in row {row}; every row needs a task")
+    raise DataError(
+        f"{what}: {task} in row {row}; every row needs a task",
+        write_instead="leave such rows out, or give the unknown task a name",
+    )
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -386,7 +390,7 @@ def as_weights(values, shape, what: str) -> np.ndarray:
 
 
 def refuse_shuffled(X, Y, what: str) -> None:
-    """DataError where two pandas tables hold the same rows in another order, or some rows that both have: rows are matched by position.
+    """DataError where two pandas tables have unlike indexes: rows are matched by position.
 
     An index 0, 1, ... may be one that nobody gave, and says something only of all of its rows together.
     """
@@ -397,12 +401,17 @@ def refuse_shuffled(X, Y, what: str) -> None:
     if a is None or b is None or len(a) != len(b) or a.equals(b):
         return
     rows = np.sort(np.reshape(a.append(b).factorize()[0], (2, -1)))
-    same = np.array_equal(rows[0], rows[1])
-    if same or (np.isin(rows[0], rows[1]).any() and not _is_default(a) and not _is_default(b)):
-        held = "the same index in another order" if same else "some rows of their index in common, not all"
+    same, some = np.array_equal(rows[0], rows[1]), np.isin(rows[0], rows[1]).any()
+    if same or not (_is_default(a) or _is_default(b)):
+        held = (
+            "the same index in another order" if same
+            else "some rows of their index in common, not all" if some
+            else f"no row of their index in common (such as {quoted(a[0])} and {quoted(b[0])})"
+        )  # fmt: skip
+        ordered = f"write {what}.loc[X.index], or " if some else "write "
         raise DataError(
             f"X and {what} have {held}, and rows are matched by position: "
-            f"write {what}.loc[X.index], or reset_index(drop=True) where the positions are right"
+            f"{ordered}reset_index(drop=True) where the positions are right"
         )
 
 

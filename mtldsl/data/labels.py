@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mtldsl.data.input_checks import warn_of_spellings
+from mtldsl.data.input_checks import refuse_missing_texts, warn_of_spellings
 from mtldsl.data.task_data import T, TaskData, require_in_memory
 from mtldsl.errors import DataError, Spelled
 
@@ -40,7 +40,7 @@ def signs_of_classes(classes, typed: str) -> tuple[np.ndarray, tuple[str, ...]]:
             write_instead="leave the row out",
         )
     try:
-        known, place = np.unique(labels, return_inverse=True)
+        known, place, counts = np.unique(labels, return_inverse=True, return_counts=True)
     except TypeError:
         raise DataError(
             "the classes are of several types",
@@ -51,6 +51,9 @@ def signs_of_classes(classes, typed: str) -> tuple[np.ndarray, tuple[str, ...]]:
         raise DataError(
             f"there is one class, {known[0]!r}", term=typed, write_instead="give rows of two classes or more"
         )
+    refuse_missing_texts(
+        known.tolist(), counts.tolist(), typed, "leave these rows out, or give the class another name"
+    )
     warn_of_spellings(known.tolist(), typed)
     return np.where(np.arange(len(known)) == place[:, None], 1.0, -1.0), tuple(map(str, known.tolist()))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -143,12 +144,15 @@ def folds(tasks: T, k: int = 5, stratify: bool = True, groups=None, random_state
     ]  # fmt: skip
 
 
-def fold_numbers(tasks: TaskData, k: int, stratify: bool = True, groups=None, random_state=0) -> np.ndarray:
+def fold_numbers(
+    tasks: TaskData, k: int, stratify: bool = True, groups=None, random_state=0, typed: str = "folds(k"
+) -> np.ndarray:
     """The fold, 0 to k - 1, of every row of the shared X, or of every labelled row, task after task, of separate inputs.
 
     A task of separate inputs may have fewer rows than there are folds: then it is not in all of them.
+    typed : the call as it was written, up to the number of folds
     """
-    k = checked_count(k, "folds(k")
+    k, argument = checked_count(k, typed), re.split(r"\W+", typed)[-1]
     stratify = as_flag(stratify, "folds(k, stratify")
     rng = generator(random_state, "folds")
     n = tasks.X.shape[0] if tasks.is_shared else tasks.n_samples
@@ -157,8 +161,9 @@ def fold_numbers(tasks: TaskData, k: int, stratify: bool = True, groups=None, ra
     if n_units < k:
         raise DataError(
             f"there are {n_units} {'rows' if units is None else 'groups'}",
-            term=f"folds(k={k})",
-            write_instead=f"write k = 2 to {n_units}" if n_units >= 2 else "give more data",
+            term=f"{typed}={k})",
+            write_instead=f"write {argument} = 2 to {n_units}" if n_units >= 2 else "give more data",
+            argument=argument,
         )
     if tasks.is_shared or units is not None:
         return stratified_folds(labels_by_row(tasks), k, stratify, units, rng)

@@ -10,7 +10,7 @@ import numpy as np
 
 from mtldsl.data.column_centering import columns_near_zero
 from mtldsl.data.derived import scaled_by, select, select_features, standardize, take_rows, with_targets
-from mtldsl.data.input_checks import as_learned
+from mtldsl.data.input_checks import as_learned, refuse_shuffled
 from mtldsl.data.labels import require_kind, require_labels, signs_of_classes, without_one_class
 from mtldsl.data.products import PredictionMap
 from mtldsl.data.splits import folds, split, subsample
@@ -159,6 +159,7 @@ class Tasks(PredictionMap, DaskConstructors, Displayable):
         >>> tasks.task_names, tasks.per_task(tasks.targets)[1]
         (('elm', 'oak'), array([ 1., -1.,  1.]))
         """
+        refuse_shuffled(X, classes, "classes")
         signs, names = signs_of_classes(classes, "Tasks.from_classes(X, classes)")
         return cls.shared(
             X, signs, sample_weights=sample_weights, task_names=names, feature_names=feature_names

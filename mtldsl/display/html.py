@@ -30,7 +30,8 @@ class HtmlSettings:
 
     phone_characters: int = 48  # of a table, on a phone, where a column has one of space
     tablet_characters: int = 96  # of a table, on a tablet
-    desk_characters: int = 132  # of a table, in the 62 rem of a page on any wider screen
+    laptop_characters: int = 132  # of a table, in the 62 rem that a small screen has
+    desk_characters: int = 185  # of a table, in the 86 rem of a page on any wider screen
     wrapped_characters: int = 14  # of a column of words, which has several lines beyond
     whole_characters: int = 15  # of a word, which may be broken beyond
     # of a picture beyond which a phone shows it in its own size: 1.4 times the 28 rem of others
@@ -103,8 +104,8 @@ def _hint(table: Table, columns, numbers: Sequence[bool]) -> str:
         width += 2 + (longest if number else min(longest, SETTINGS.wrapped_characters))
     if width - len(columns) <= SETTINGS.phone_characters:
         return ""
-    limits = (SETTINGS.tablet_characters, SETTINGS.desk_characters)
-    kind = ("", " wide", " widest")[sum(width > limit for limit in limits)]
+    limits = (SETTINGS.tablet_characters, SETTINGS.laptop_characters, SETTINGS.desk_characters)
+    kind = ("", " wide", " wider", " widest")[sum(width > limit for limit in limits)]
     return f'<p class="hint{kind}">This table scrolls sideways →</p>'
 
 

@@ -28,7 +28,7 @@ from mtldsl.problems.problem import Problem
 from mtldsl.solution.solution import Solution
 from mtldsl.solvers.routes import get_solver
 from mtldsl.solvers.run import checked_jobs, checked_limits
-from mtldsl.utils.validation import MAX_MAGNITUDE, as_flag, quoted
+from mtldsl.utils.validation import MAX_MAGNITUDE, as_flag, complete, quoted
 
 # --------------------------------------------------------------------------------------------------------------
 # A model as a hyperparameter, and its own parameters as further ones.
@@ -356,6 +356,7 @@ class MultiTaskEstimator(ModelParameters):
 
     # --------------------------------------------------------------------------------------- what it shows
 
+    @complete('write fitted.report("fit.html", X, y)')
     def report(self, file, X, y, *, groups=None, **options):
         """Write an HTML page, scored on rows that were not fitted on: `mtldsl.estimators.report(self, file, X, y)`, which takes pipelines too."""
         from mtldsl.estimators.reports import report

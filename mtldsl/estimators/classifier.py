@@ -279,7 +279,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
         return sides
 
     def decision_function(self, X) -> np.ndarray:
-        """(n, m); (n,) for two classes: above 0 where the second class is predicted. The score x^T w + b, with `calibration` the log-odds of
+        """(n, m); (n,) for one label of two classes: above 0 where the second class is predicted. The score x^T w + b, with `calibration` the log-odds of
         the probability; less the threshold where thresholds were tuned."""
         z = self._cut_scores(X)  # or that nothing is fitted
         return self._labels.scores_of_rows(z)
@@ -316,8 +316,8 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
 
     @available_if(models_probabilities)
     def predict_proba(self, X) -> np.ndarray:
-        """P(class | x): (n, 2) for two classes, (n, k) for more (each against the rest, made to sum to one); for a table (n, m), the
-        probability of the second class of every column."""
+        """P(class | x): (n, 2) for two classes, (n, k) for more (each against the rest, made to sum to one); for a table of several columns
+        (n, m), the probability of the second class of every column."""
         z = self._calibrated_scores(X)
         if getattr(self, "_calibrators", None) is not None:
             P = expit(z)
@@ -554,7 +554,7 @@ class LabelGraphClassifier(MultiTaskClassifier):
 
     @available_if(models_probabilities)
     def predict_proba(self, X) -> np.ndarray:
-        """The marginals: (n, m) P(second class of the column | x); (n, 2) for a vector of two classes."""
+        """The marginals: (n, m) P(second class of the column | x); (n, 2) for one label."""
         check_is_fitted(self, "classes_")
         X = self._checked(X)
         P = np.empty((X.shape[0], len(self._constant_side)))

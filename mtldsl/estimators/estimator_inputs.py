@@ -123,9 +123,9 @@ def _length(table) -> int | None:
     return len(table) if isinstance(table, list | tuple) else None
 
 
-def ids_of(ids, n: int) -> np.ndarray:
-    """(n,) the task of every row, as `Tasks.grouped` tells tasks apart. DataError where one is missing."""
-    names, index = labels_of(ids, n, "groups")
+def ids_of(ids, n: int, what: str) -> np.ndarray:
+    """(n,) the task of every row, as `Tasks.grouped` tells tasks apart. DataError, which begins with `what`, where one is missing."""
+    names, index = labels_of(ids, n, what)
     plain = {type(each) for each in names} in ({str}, {int}, {float}, {bool})
     return (np.array(names) if plain else objects_of(names))[index]
 

@@ -76,7 +76,8 @@ class RowsOfTasks(MultiTaskEstimator):
         if ids is None:
             return rows, np.zeros(rows.shape[0], dtype=int)
         refuse_unpaired(X, groups=groups)
-        return rows, ids_of(ids, rows.shape[0])
+        what = "groups" if self.task is None else f"the column task={self.task!r}"
+        return rows, ids_of(ids, rows.shape[0], what)
 
     def _column(self, X):
         """(the other columns, the column of ids)."""

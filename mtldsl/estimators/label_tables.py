@@ -98,7 +98,7 @@ def complete_classes(classes, y):
     for i, (known, column, gone) in enumerate(zip(columns, table.T, missing.T, strict=True)):
         known = np.asarray(known)
         where = f"column {names[i]!r} of y" if names else f"column {i} of y"
-        all_known = _with(known, sorted_classes(column, gone), where)
+        all_known = _with(known, sorted_classes(column, gone, where), where)
         if len(known) < 3 and len(all_known) > 2:
             new = next(each for each in all_known.tolist() if each not in known.tolist())
             raise DataError(

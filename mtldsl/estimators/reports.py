@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,13 +21,13 @@ from mtldsl.estimators.calibration import metric_of
 from mtldsl.estimators.estimator_inputs import refuse_unpaired
 from mtldsl.estimators.label_tables import hold_classes, hold_targets, signs_of
 from mtldsl.estimators.positive_class import positives
-from mtldsl.estimators.scorers import classes_of
+from mtldsl.estimators.scorers import classes_of, measure_of
 from mtldsl.problems.separate_models import separate_models
 from mtldsl.solution.headline_sections import ReportContext, several
-from mtldsl.solution.measures import name_of, named_measure
+from mtldsl.solution.measures import Measure, name_of, named_measure
 from mtldsl.solution.score_sections import feature_sizes
 from mtldsl.solution.solution import Solution
-from mtldsl.utils.validation import quoted
+from mtldsl.utils.validation import complete, quoted
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -42,6 +43,7 @@ class ReportSettings:
 SETTINGS = ReportSettings()
 
 
+@complete('write report(fitted, "fit.html", X, y)')
 def report(estimator, file, X, y, *, groups=None, **options) -> Path:
     """Write one HTML page on a fitted estimator, scored on these rows, which it was not fitted on; return its path.
 
@@ -69,6 +71,7 @@ def report(estimator, file, X, y, *, groups=None, **options) -> Path:
             term=f"report of {type(estimator).__name__}",
             write_instead='write report("fit.html", X, y)',
         )
+    _refuse_unknown(options, type(estimator).__name__)
     refuse_unpaired(X, y=y, groups=groups)
     last, X, names = _last_step(estimator, X)
     solution = solution_of(last)
@@ -93,6 +96,33 @@ def report(estimator, file, X, y, *, groups=None, **options) -> Path:
         "chosen_by": _measure_chosen_by(estimator, last),
     }
     return solution.report(file, tasks, **(beside | options))
+
+
+#: what a caller may say of a page
+_OPTIONS = (
+    "title",
+    "cross_check",
+    "cross_validation",
+    "path",
+    "bootstrap",
+    "random_state",
+    "separate",
+    "positive",
+    "chosen_by",
+)
+
+
+def _refuse_unknown(options: dict[str, Any], typed: str) -> None:
+    """ModelError for an option of a page that there is not."""
+    for name, value in options.items():
+        if name not in _OPTIONS:
+            near = get_close_matches(name, _OPTIONS, n=1)
+            meant = f"did you mean {near[0]!r}? " if near else ""
+            raise ModelError(
+                f"there is no option {name!r}",
+                term=f"report of {typed}, {name}={quoted(value)}",
+                write_instead=f"{meant}options are {', '.join(_OPTIONS[:6])}",
+            )
 
 
 def frame(estimator, long: bool = False) -> DataFrame:
@@ -171,21 +201,21 @@ def summary(estimator) -> Summary:
     return Summary("\n".join(lines))
 
 
-def _measure_chosen_by(*fitted) -> str:
-    """The name of our measure that the first of these chose a parameter by; "" where there is none."""
+def _measure_chosen_by(*fitted) -> Measure | None:
+    """The measure that the first of these chose a parameter by; None where there is none."""
     for one in fitted:
         scoring = getattr(one, "scoring", None)
         if isinstance(
             scoring, list | tuple | dict
         ):  # several measures of a search, which names the one it chose by
             scoring = scoring.get(one.refit) if isinstance(scoring, dict) else one.refit
-        by = named_measure(getattr(scoring, "name", scoring))
+        by = measure_of(scoring, is_classifier(fitted[-1]))
         calibrated = getattr(fitted[-1], "_calibrators", None) is not None
         if by is not None and not (
             calibrated and by.needs == "probabilities"
         ):  # a page has those of the loss
-            return by.name
-    return ""
+            return by
+    return None
 
 
 def _score_chosen_by(last) -> tuple[str, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -24,7 +25,7 @@ from mtldsl.estimators.label_tables import (
 from mtldsl.estimators.positive_class import OF_POSITIVES, warn_of_positives
 from mtldsl.estimators.sample_weights import of_labels
 from mtldsl.estimators.targets import ClassTargets, columns_of, missing_mask
-from mtldsl.solution.measures import measure, named_measure
+from mtldsl.solution.measures import Measure, Needs, measure, named_measure
 from mtldsl.solution.score import Score, evaluate
 from mtldsl.utils.validation import quoted
 
@@ -34,10 +35,11 @@ _OF_TWO_CLASSES = frozenset(("average_precision", "f1", "precision", "recall", "
 _ROUTED = ("sample_weight", "groups")
 
 
-def scorer(name: str) -> MeasureScorer:
+def scorer(name: str) -> Any:  # of our measures a MeasureScorer
     """scoring=scorer("average_precision") for `cross_val_score`, `GridSearchCV` and the like.
 
-    name : a measure's, as in `solution.score(tasks, metric=name)`: "r2", "nmse", "accuracy", "f1_micro", "ranking_loss", ...
+    name : a measure's, as in `solution.score(tasks, metric=name)`: "r2", "nmse", "accuracy", "f1_micro", "ranking_loss", ...; or what `scoring=`
+           takes besides, scikit-learn's name of it ("neg_log_loss") or of one that scikit-learn has alone ("neg_max_error")
 
     It asks any estimator for what the measure needs (`predict`, `decision_function` or `predict_proba`), for vectors y, tables (n, m) of
     two classes a column, and vectors of several classes, each against the rest. Missing labels are left out; so are tasks for which
@@ -53,6 +55,8 @@ def scorer(name: str) -> MeasureScorer:
     >>> scorer("roc_auc")(fitted, X, Y), scorer("log_loss")
     (1.0, scorer('log_loss'))
     """
+    if named_measure(name) is None and name in get_scorer_names():
+        return TheirScorer(name, f"scorer({name!r})")
     return MeasureScorer(name)
 
 
@@ -60,8 +64,8 @@ class MeasureScorer:
     """Callable that `scorer` makes: called with (estimator, X, y); `score` tells more."""
 
     def __init__(self, name: str):
-        self.name = name
-        self._measure = measure(name, "scorer(name")
+        self._measure = named_measure(name) or measure(name, "scorer(name", get_scorer_names())
+        self.name = self._measure.name
         self._requested: dict[str, bool | str | None] = {}
 
     def __repr__(self) -> str:
@@ -158,8 +162,8 @@ class MeasureScorer:
             table = np.stack(columns, axis=1)
         else:
             table = np.asarray(found, dtype=float)
-            one = m == 1 if classes is None or isinstance(classes, list) else len(classes) <= 2
-            if table.ndim == 2 and table.shape[1] == 2 and one and not isinstance(everything, list):
+            one = m == 1 if classes is None or isinstance(everything, list) else len(classes) <= 2
+            if table.ndim == 2 and table.shape[1] == 2 and one:
                 table = table[:, 1:]
             table = table.reshape(len(table), -1)
         if classes is None:
@@ -169,10 +173,14 @@ class MeasureScorer:
 
 @dataclass(frozen=True)
 class TheirScorer:
-    """scikit-learn's scorer of this name; ModelError where it does not take the labels, as most take no table and no gap."""
+    """scikit-learn's scorer of this name; ModelError, which quotes what was `typed`, where it does not take the labels, as most take no table and no
+    gap."""
 
     name: str
     typed: str
+
+    def __repr__(self) -> str:
+        return f"scorer({self.name!r})"
 
     def __call__(self, estimator, X, y, **beside) -> float:
         values = np.asarray(y)
@@ -190,9 +198,53 @@ class TheirScorer:
             ours = f"{mean!r}, {ours}" if mean in get_scorer_names() else ours
             raise ModelError(
                 f"scikit-learn's scorer does not take these labels: {str(error).rstrip('.')}",
-                term=f"{self.typed}(scoring={self.name!r})",
+                term=self.typed,
                 write_instead=f"write a measure of tables with gaps, such as {ours}",
             ) from error
+
+
+@dataclass(frozen=True)
+class TheirMeasure(Measure):
+    """Measure of one task that scikit-learn has alone, by its own function."""
+
+    def of_task(self, y: np.ndarray, predicted: np.ndarray, weights: np.ndarray | None = None) -> float:
+        try:
+            return super().of_task(y, predicted, weights)
+        except (TypeError, ValueError) as error:  # such as a logarithm of numbers below zero
+            raise DataError(str(error).rstrip("."), term=self.name) from error
+
+
+#: how scikit-learn averages over labels -> how a measure does; "samples" is of whole rows
+_AVERAGES: dict[Any, Literal["mean", "support", "pooled"]] = {
+    None: "mean", "binary": "mean", "macro": "mean", "weighted": "support", "micro": "pooled",
+}  # fmt: skip
+
+
+def measure_of(scoring, classes: bool) -> Measure | None:
+    """The measure that a scorer, or its name, stands for, ours or one of every task by scikit-learn's function; None where there is none.
+
+    classes : whether it is asked of a classifier
+
+    >>> measure_of("neg_max_error", False).name, measure_of("f1_macro", True).name, measure_of("f1_samples", True)
+    ('max_error', 'f1', None)
+    """
+    name = getattr(scoring, "name", scoring)
+    found = named_measure(name)
+    if found is not None or name not in get_scorer_names():
+        return found
+    theirs: Any = get_scorer(name)
+    options, asked = dict(theirs._kwargs), theirs._response_method
+    average = options.pop("average", None)
+    if average not in _AVERAGES:
+        return None
+    options.pop("pos_label", None)
+    needs: Needs = "labels" if classes else "values"
+    if asked != "predict":
+        needs = "probabilities" if asked == "predict_proba" else "scores"
+    return TheirMeasure(
+        name.removeprefix("neg_"), theirs._score_func.__name__, needs, theirs._sign > 0,
+        "any" if asked == "predict" else "two", _AVERAGES[average], arguments=options,
+    )  # fmt: skip
 
 
 def fold_scorer(scoring, y, grouped: bool, typed: str):
@@ -210,7 +262,7 @@ def fold_scorer(scoring, y, grouped: bool, typed: str):
         return get_scorer(scoring)
     found = named_measure(scoring)
     if scoring in get_scorer_names() and (found is None or not (grouped or _is_ours(y, scoring))):
-        return TheirScorer(scoring, typed)
+        return TheirScorer(scoring, f"{typed}(scoring={scoring!r})")
     if found is not None:
         return MeasureScorer(found.name)
     return MeasureScorer(measure(scoring, f"{typed}(scoring", get_scorer_names()).name)

@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 
-from mtldsl.data.input_checks import as_targets, refuse_text_of_missing, warn_of_spellings
+from mtldsl.data.input_checks import as_targets, refuse_missing_texts, warn_of_spellings
 from mtldsl.errors import DataError
 from mtldsl.utils.arrays import as_array, as_frame, refuse_duplicate_columns, require_sound
 from mtldsl.utils.validation import INSTEAD, is_missing, quoted
@@ -156,9 +156,17 @@ def numbers_of_targets(y, *, learning: bool = True) -> RegressionTargets:
     try:
         Y, names = as_targets(y, "y", columns=True)
     except DataError as error:
-        word = _class_in(y)
-        if word is None:
+        word = _text_in(y)
+        categories = "category" in map(str, np.ravel(getattr(y, "dtypes", [])))
+        if word is None and not categories:
             raise
+        if word is None or word.strip("+-")[:1].isdigit():
+            said = "categories" if word is None else f"numbers as text, such as {quoted(word)}"
+            raise DataError(
+                f"y holds {said}, and this estimator learns numbers",
+                argument="y",
+                write_instead="write y.astype(float) where they are numbers, or use MultiTaskClassifier, which learns classes",
+            ) from error
         raise DataError(
             f"y holds text, such as {quoted(word)}, and this estimator learns numbers",
             argument="y",
@@ -171,15 +179,15 @@ def numbers_of_targets(y, *, learning: bool = True) -> RegressionTargets:
     return RegressionTargets(Y, None if flat else names, flat, complete)
 
 
-def _class_in(y) -> str | None:
-    """The first entry of a column that holds nothing but text; None where there is none, or it is a number as text."""
+def _text_in(y) -> str | None:
+    """The first entry of a column that holds nothing but text; None where there is none."""
     try:
         table, _, _ = columns_of(y)
     except DataError:
         return None
     for column, gone in zip(table.T, missing_mask(table).T, strict=True):
         kept = column[~gone].tolist()
-        if kept and all(isinstance(each, str) for each in kept) and not kept[0].strip("+-")[:1].isdigit():
+        if kept and all(isinstance(each, str) for each in kept):
             return kept[0]
     return None
 
@@ -229,22 +237,29 @@ class ClassTargets:
     def known(self) -> np.ndarray:
         """scikit-learn's `classes_`: the classes of a vector, and of the column of a table that has one; of other tables the positions of their
         columns, as one against the rest has them."""
-        if self.kind != "multilabel":
+        if self.kind == "multiclass":
             return self.classes
-        return self.classes[0] if len(self.classes) == 1 else np.arange(len(self.classes))
+        return np.arange(len(self.classes)) if self._pair is None else self._pair
+
+    @property
+    def _pair(self) -> Any:
+        """The classes of one label, in a vector or in a table of one column; None of several labels or classes."""
+        if self.kind == "binary":
+            return self.classes
+        return self.classes[0] if self.kind == "multilabel" and len(self.classes) == 1 else None
 
     def scores_of_rows(self, z: np.ndarray) -> np.ndarray:
-        """Scores (n, m) as scikit-learn wants them: of two classes (n,), above zero where the second is predicted."""
-        if self.kind == "binary":
+        """Scores (n, m) as scikit-learn wants them: of one label (n,), above zero where the second class is predicted."""
+        if self._pair is not None:
             return z[:, 0]
         return z[:, 1] - z[:, 0] if self.kind == "multiclass" and len(self.classes) == 2 else z
 
     def probabilities_of_rows(self, P: np.ndarray) -> np.ndarray:
-        """Probabilities (n, m) of the tasks' second classes as scikit-learn wants them: of a vector (n, k) of all its classes, summing to one."""
+        """Probabilities (n, m) of the tasks' second classes as scikit-learn wants them: of one label (n, k) of all its classes, summing to one."""
+        if self._pair is not None:
+            return np.hstack([1.0 - P, P]) if len(self._pair) == 2 else np.ones((len(P), 1))
         if self.kind == "multilabel":
             return P
-        if self.kind == "binary":
-            return np.hstack([1.0 - P, P]) if len(self.classes) == 2 else np.ones((len(P), 1))
         total = P.sum(axis=1, keepdims=True)
         return np.where(total > 0, P / np.where(total > 0, total, 1.0), 1.0 / P.shape[1])
 
@@ -293,7 +308,8 @@ def labels_of(y, *, task_a_class: bool = False) -> ClassTargets:
     if table.dtype.kind == "f" and np.isinf(table).any():
         raise DataError("Input y contains infinity or a value too large for dtype('float64')", argument="y")
     _refuse_empty(missing)
-    if flat or (table.shape[1] == 1 and len(sorted_classes(table[:, 0], missing[:, 0])) > 2):
+    first = table[:, 0], missing[:, 0], f"column {_named(names, 0)} of y"
+    if flat or (table.shape[1] == 1 and len(sorted_classes(*first)) > 2):
         return _of_vector(table[:, 0], missing[:, 0], 2 if task_a_class else 3)
     found = _indicators(table, missing)
     if found is None:
@@ -340,7 +356,8 @@ def _of_vector(y, missing, fewest: int) -> ClassTargets:
 def _of_columns(table, missing, names) -> list[np.ndarray]:
     """The negative and the positive class of every column; a column that lacks one has it from the others, where these have all the same
     two: the labels of some rows, of a fold, are then read as those of all."""
-    found = [sorted_classes(column, gone) for column, gone in zip(table.T, missing.T, strict=True)]
+    columns = enumerate(zip(table.T, missing.T, strict=True))
+    found = [sorted_classes(*column, f"column {_named(names, i)} of y") for i, column in columns]
     for i, seen in enumerate(found):
         warn_of_spellings(seen.tolist(), f"column {_named(names, i)} of y")
         if len(seen) > 2:
@@ -382,8 +399,8 @@ def _signs(column, missing, positive) -> np.ndarray:
     return signs
 
 
-def sorted_classes(column, missing) -> np.ndarray:
-    """The classes of a column, sorted; ValueError for real numbers."""
+def sorted_classes(column, missing, what: str = "y") -> np.ndarray:
+    """The classes of a column, sorted; ValueError for real numbers, and texts of what is missing."""
     kept = column[~missing]
     if kept.dtype == object:
         kinds = {type(each) for each in kept}
@@ -393,10 +410,11 @@ def sorted_classes(column, missing) -> np.ndarray:
         try:
             check_classification_targets(kept)
         except (TypeError, ValueError) as error:  # real numbers, bytes
-            raise DataError(str(error), argument="y") from None
-    found = np.unique(kept)
+            instead = "use MultiTaskRegressor, which learns numbers" if kept.dtype.kind == "f" else ""
+            raise DataError(str(error).rstrip("."), argument="y", write_instead=instead) from None
+    found, counts = np.unique(kept, return_counts=True)
     if found.dtype.kind in "UT":
-        refuse_text_of_missing(found.tolist(), "y")
+        refuse_missing_texts(found.tolist(), counts.tolist(), what)
     return found
 
 

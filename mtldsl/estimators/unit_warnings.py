@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -31,27 +32,35 @@ class UnlikeUnitsWarning(UserWarning):
 
 
 def warn_of_units(problem: Problem, tasks: Tasks, typed: str) -> None:
-    """An UnlikeUnitsWarning for columns of y or X one of which varies a thousand times as much as another.
+    """An UnlikeUnitsWarning for columns of y or X one of which varies a thousand times as much as another, whatever the estimator.
 
-    Not for tasks with rows of their own, labels, counts and sparse inputs; nor for y beside a ridge alone, of which every task has its
-    own solution.
+    Not for sparse inputs and features of kernels. y is looked at where its columns are numbers and the penalty is no ridge alone, of which
+    every task has its own solution.
     """
     terms = problem.objective.terms
     real = all(term.atom.labels == "real" for term in terms if isinstance(term.atom, Loss))
     penalties = {term.atom.name for term in terms if not term.is_loss}
-    if not real or not penalties or not tasks.is_shared or not isinstance(tasks.X, np.ndarray):
+    X: Any = tasks.X if tasks.is_shared else tasks.stacked
+    if not penalties or not isinstance(X, np.ndarray):
         return
-    of_y = "" if penalties == {"ridge"} else _extremes(label_table(tasks, tasks.targets), tasks.task_names)
-    of_x = None if tasks.kernel_map is not None else _extremes(tasks.X, tasks.feature_names)
+    of_y = (
+        real
+        and tasks.is_shared
+        and penalties != {"ridge"}
+        and _extremes(label_table(tasks, tasks.targets), tasks.task_names)
+    )
+    of_x = tasks.kernel_map is None and _extremes(X, tasks.feature_names)
     found = [f"of {where}, {said}" for where, said in (("y", of_y), ("X", of_x)) if said]
     if not found:
         return
     of_targets = f"TransformedTargetRegressor({typed}(...), transformer=StandardScaler()), or, with gaps in y, fit on y / np.nanstd(y, axis=0)"
-    advice = [
-        text
-        for text, said in ((of_targets, of_y), (f"make_pipeline(StandardScaler(), {typed}(...))", of_x))
-        if said
-    ]
+    # a pipeline would scale the column of tasks too
+    of_inputs = (
+        f"make_pipeline(StandardScaler(), {typed}(...))"
+        if tasks.is_shared
+        else "X[features] = StandardScaler().fit_transform(X[features])"
+    )
+    advice = [text for text, said in ((of_targets, of_y), (of_inputs, of_x)) if said]
     warnings.warn(
         f"{typed}: columns have very unlike units: {'; '.join(found)}. One lam counts for all, and may lose columns and tasks; "
         f"write {' and '.join(advice)}",

@@ -223,9 +223,13 @@ def _given(cls: type[Atom], args, kwargs, typed: str) -> dict[str, Any]:
     """{parameter: what was typed for it}; ModelError for what a word does not take, and lacks."""
     names = [field.name for field in cls.typed_fields()]
     if len(args) > len(names):
+        given = [quoted(one) for one in args[len(names) :]]
+        has_mean = issubclass(cls, Loss) and cls.labels != "indicators"
+        options = ["mean=True"] * has_mean + [f"{name}=..." for name in names]
         raise ModelError(
-            f"too many arguments; {cls.name} takes {names or 'no parameters'} after the expression",
+            f"too many arguments: {', '.join(given)} after the expression, where {cls.name} takes {', '.join(names) or 'no parameters'}",
             term=typed,
+            write_instead=f"write {' or '.join(options)} by name" if options else "leave it out",
         )
     parameters = dict(zip(names, args, strict=False))
     for name, value in kwargs.items():

@@ -104,11 +104,6 @@ def cross_validate(
         _refuse_other_options(solve_options)
         tasks = data_of(problem, _TYPED)
         by = as_measure(_default(problem) if metric is None else metric, f"{_TYPED}(lam, metric")
-        grid = grid_of(problem, lam, values, _TYPED)
-        if refit == "one_se" and len(grid.parameters) > 1:
-            raise ModelError(
-                "the one-standard-error rule is of one parameter", term=f"{_TYPED}({{...}}, refit='one_se')", write_instead="write refit=True"
-            )  # fmt: skip
         two = needs_two_classes(problem)
         parts = tasks.cv_folds(folds, stratify, groups, random_state, two, one_class, _TYPED)
         if parts is None:
@@ -116,6 +111,11 @@ def cross_validate(
                 make_part(tasks, train, test, two, one_class, f"{_TYPED}: training fold {k}")
                 for k, (train, test) in enumerate(_divided(tasks, folds, stratify, groups, random_state))
             ]
+        grid = grid_of(problem, lam, values, _TYPED)  # after the folds, of which a mistake is found at once
+        if refit == "one_se" and len(grid.parameters) > 1:
+            raise ModelError(
+                "the one-standard-error rule is of one parameter", term=f"{_TYPED}({{...}}, refit='one_se')", write_instead="write refit=True"
+            )  # fmt: skip
         names = ", ".join(parameter.name for parameter in grid.parameters)
         notes = warn_of(parts, one_class, f"{_TYPED}({names})")
         divided = [part.identity(tasks) for part in parts]
@@ -183,7 +183,7 @@ def _divided(tasks: Tasks, folds, stratify, groups, random_state) -> list[tuple[
     """Masks (train, test) of the rows, from a number of folds or pairs of positions."""
     n = tasks.X.shape[0] if tasks.is_shared else tasks.n_samples
     if as_whole(folds) is not None:
-        numbers = fold_numbers(tasks, folds, stratify, groups, random_state)
+        numbers = fold_numbers(tasks, folds, stratify, groups, random_state, f"{_TYPED}(lam, folds")
         return [(numbers != k, numbers == k) for k in range(folds)]
     listed, found = as_list(folds), []
     for one in listed or []:

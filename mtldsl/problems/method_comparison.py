@@ -27,7 +27,7 @@ class PairedDifference:
 
     mean, low, high    : of the differences, and the interval of the t-test at the level
     better, equal, worse : rows on which a is better, equal but for rounding, worse
-    t, wilcoxon        : two-sided p-values; t_adjusted, wilcoxon_adjusted : after the correction over all pairs
+    t, wilcoxon        : two-sided p-values, t NaN where all differences are one number that is not 0; t_adjusted, wilcoxon_adjusted : after the correction over all pairs
     """
 
     a: str
@@ -77,10 +77,17 @@ class MethodComparison(Displayable):
         for found in self.pairs:
             if (found.a, found.b) == (a, b):
                 return found
-        scores = self.scores[:, [self.names.index(a), self.names.index(b)]]
-        again = _paired(a, b, scores, self.higher_is_better, self.level, self.overlap)
-        same = self.pair(b, a)
-        return replace(again, t_adjusted=same.t_adjusted, wilcoxon_adjusted=same.wilcoxon_adjusted)
+        found = self.pair(b, a)
+        return replace(
+            found,
+            a=a,
+            b=b,
+            mean=-found.mean,
+            low=-found.high,
+            high=-found.low,
+            better=found.worse,
+            worse=found.better,
+        )
 
     def frame(self):
         """The pairs as a pandas DataFrame."""
@@ -110,9 +117,9 @@ class MethodComparison(Displayable):
             (
                 f"{p.a} - {p.b}",
                 f"{p.mean:+.4g}",
-                f"[{p.low:+.4g}, {p.high:+.4g}]",
+                "-" if np.isnan(p.t) else f"[{p.low:+.4g}, {p.high:+.4g}]",
                 f"{p.better}/{p.equal}/{p.worse}",
-                f"{p.t_adjusted:.2g}",
+                "-" if np.isnan(p.t) else f"{p.t_adjusted:.2g}",
                 f"{p.wilcoxon_adjusted:.2g}",
             )
             for p in self.pairs
@@ -129,6 +136,11 @@ class MethodComparison(Displayable):
         if np.isfinite(self.friedman):
             notes.append(
                 f"Friedman: p = {self.friedman:.2g}; mean ranks differ from {self.nemenyi:.2f} on (Nemenyi)"
+            )
+        constant = [f"{p.a} - {p.b}" for p in self.pairs if np.isnan(p.t)]
+        if constant:
+            notes.append(
+                f"no t-test of {', '.join(constant)}: the differences are constant, and nothing is known of how they vary"
             )
         if self.overlap:
             notes.append(
@@ -375,9 +387,10 @@ def _paired(
     size = float(np.abs(d).max()) or 1.0  # squares of the smallest numbers would vanish
     error = float(np.sqrt((1 / n + overlap) * (d / size).var(ddof=1))) * size
     mean = float(d.mean())
-    if error == 0.0:
-        t = 1.0 if mean == 0 else 0.0
-        half = 0.0
+    if (
+        np.ptp(d) <= ROUNDING * np.abs(tied).max()
+    ):  # of differences that are the same nothing says how sure they are
+        t, half = (1.0, 0.0) if mean == 0 else (np.nan, np.nan)
     else:
         t = float(2 * stats.t.sf(abs(mean) / error, n - 1))
         half = float(stats.t.ppf((1 + level) / 2, n - 1)) * error

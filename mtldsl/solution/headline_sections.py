@@ -20,7 +20,7 @@ from mtldsl.data.tasks import Tasks
 from mtldsl.display.html import Figure, KeyFigure, PageSection, figure
 from mtldsl.display.sections import GOOD, NEUTRAL, WRONG, Panel
 from mtldsl.errors import MissingExtraError
-from mtldsl.solution.measures import MEASURES, name_of
+from mtldsl.solution.measures import MEASURES, Measure, name_of
 from mtldsl.solution.predictors import predictor_class, sign_tasks
 from mtldsl.solution.score import as_measure
 from mtldsl.solution.score_intervals import SETTINGS as INTERVALS
@@ -98,7 +98,7 @@ class ReportContext:
     bootstrap        : samples of the rows behind every interval, drawn from random_state; 0: no intervals
     held_out         : whether the caller divided the rows itself, so that those scored are new; False: rows are compared
     positive         : {task: the class that +1 stands for}
-    chosen_by        : the name of the measure that a parameter was chosen by, where cross_validation is not here to tell
+    chosen_by        : the measure, or its name, that a parameter was chosen by, where cross_validation is not here to tell
     repeat           : the line that makes the same solution again;  more: sections for the end
     """
 
@@ -116,7 +116,7 @@ class ReportContext:
     separate: Any = None
     held_out: bool = False
     positive: Mapping[str, str] = field(default_factory=dict)
-    chosen_by: str = ""
+    chosen_by: str | Measure | None = None
 
     @cached_property
     def training(self) -> Tasks | None:
@@ -218,7 +218,11 @@ class ReportContext:
         own = self.solution.loss.get("parameters", {}).get("metric")
         chosen = getattr(self.cross_validation, "metric", self.chosen_by)
         return list(self.metrics) or (
-            [own] if isinstance(own, Metric) else [chosen] if chosen in MEASURES else []
+            [own]
+            if isinstance(own, Metric)
+            else [chosen]
+            if isinstance(chosen, Measure) or chosen in MEASURES
+            else []
         )
 
     def _wanted(self) -> list:

@@ -84,8 +84,11 @@ class Measure:
             y = (y > 0).astype(int)
         if self.needs == "labels":
             predicted = (predicted > 0).astype(int)
-        called = getattr(sklearn.metrics, self.function)
-        return self.shown(float(called(y, predicted, sample_weight=weights, **self.arguments)))
+        called, given = (
+            getattr(sklearn.metrics, self.function),
+            {"sample_weight": weights} if weights is not None else {},
+        )
+        return self.shown(float(called(y, predicted, **given, **self.arguments)))
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -247,7 +247,11 @@ def read_fields(path, known: set[str]) -> dict[str, Any]:
         with reading(path, "a saved solution"):
             plain = json.loads(str(arrays.pop("json")))
     except DataError as error:
-        raise DataError(f"not a saved solution ({error})", term=typed) from error
+        raise DataError(
+            f"not a saved solution ({error})",
+            term=typed,
+            write_instead="give the .npz that solution.save(path) or [output] solution wrote",
+        ) from error
     kind = plain.pop("format", None) if isinstance(plain, dict) else None
     if kind != _FORMAT:
         if str(kind).startswith("mtldsl-proof"):

@@ -17,6 +17,7 @@ from mtldsl.data.tasks import Tasks
 from mtldsl.display.pictures import heatmap, scores
 from mtldsl.display.pictures.curves import trace_plot
 from mtldsl.errors import DataError
+from mtldsl.solution.measures import Measure
 from mtldsl.solution.score_intervals import outputs_beside
 from mtldsl.utils.validation import as_flag, complete
 
@@ -100,7 +101,7 @@ def report(
     random_state=0,
     separate=None,
     positive: Mapping[str, str] | None = None,
-    chosen_by: str = "",
+    chosen_by: str | Measure | None = None,
 ) -> Path:
     """Write one HTML file for people who were not there; it needs no network, and can be read on a phone and on paper. Returns its path.
 
@@ -113,7 +114,7 @@ def report(
         differences to the guess are on the better side. 0: no intervals; a guess is one answer for all rows
     separate : a solution of one model per task on the same rows, shown beside this one: `mtldsl.problems.separate_models.separate_models(tasks)`
     positive : {task: the class that +1 stands for}, to be named beside its share
-    chosen_by : the name of the measure that a parameter was chosen by, where `cross_validation` is not here to tell
+    chosen_by : the measure, or its name, that a parameter was chosen by, where `cross_validation` is not here to tell
     random_state : of these samples; the same seed is the same page
     The verdict and the score stand first, by the metric that was learned for, or chosen by; then the scores of every task beside those of
     a guess, what was learned, the data, the model as formula, and how to repeat it. Without matplotlib (`pip install ".[report]"` in the checkout) the page has no pictures. DataError where it cannot be written.

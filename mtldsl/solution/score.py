@@ -268,7 +268,7 @@ def r_squared(prediction, y) -> float:
 
 
 def as_measure(metric, typed: str) -> Measure:
-    """The measure of this name, or one of a metric: 1 - Delta of every task, as in `solution.scores(tasks, metric)`.
+    """A measure, that of this name, or one of a metric: 1 - Delta of every task, as in `solution.scores(tasks, metric)`.
 
     typed : what stands before the value in messages, such as "cross_validate(lam, metric"
 
@@ -277,7 +277,7 @@ def as_measure(metric, typed: str) -> Measure:
     ('FScore(beta=2.0)', 'labels', 0.555...)
     """
     if not isinstance(metric, Metric):
-        return measure(metric, typed)
+        return metric if isinstance(metric, Measure) else measure(metric, typed)
     if not (metric.labellings or metric.scored_by_order):
         raise ModelError(
             f"{metric!r} measures rankings, and has no score of predictions",

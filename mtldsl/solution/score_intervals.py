@@ -138,14 +138,14 @@ class ScoreIntervals:
 # Scores of a solution under a measure by name.
 
 
-def named_score(fitted: FittedSolution, tasks: Tasks, name: str, method: str) -> Score:
+def named_score(fitted: FittedSolution, tasks: Tasks, name: str | Measure, method: str) -> Score:
     """The score over all tasks; see `Solution.score`."""
     return tasks.apply_scoring(_named_score, fitted, name, method)
 
 
-def _named_score(tasks: Tasks, fitted: FittedSolution, name: str, method: str) -> Score:
-    typed = f"{method}(tasks, metric={name!r})"
-    found = measure(name, f"{method}(tasks, metric")
+def _named_score(tasks: Tasks, fitted: FittedSolution, name: str | Measure, method: str) -> Score:
+    found = as_measure(name, f"{method}(tasks, metric")
+    typed = f"{method}(tasks, metric={found.name!r})"
     like = fitted.schema.alike(tasks, method)
     require_signs(fitted, like, typed, found.needs)
     predicted = predictor_of(fitted).outputs(like.X if like.is_shared else like.inputs, found.needs, typed)

@@ -20,6 +20,7 @@ from mtldsl.errors import DataError, ModelError
 from mtldsl.solution import plots, task_predictors
 from mtldsl.solution.learned import LearnedMatrix, LearnedWeights, kernel_weights
 from mtldsl.solution.learned_label_graph import LearnedGraph
+from mtldsl.solution.measures import Measure
 from mtldsl.solution.npz_storage import read_fields, write_fields
 from mtldsl.solution.predictors import predictor_for, predictor_of
 from mtldsl.solution.score import Score, mean_score
@@ -428,7 +429,7 @@ class Solution(Displayable):
         It is a float with `by_task`, `left_out` (tasks without a number, such as ROC areas of one class) and `note`, which says so.
         """
         require_tasks(tasks, "score(tasks)")
-        if isinstance(metric, str):
+        if isinstance(metric, str | Measure):
             return named_score(cast(Any, self), tasks, metric, "score")
         return mean_score(self._scores(tasks, metric, "score"), tasks.task_names)
 

@@ -147,6 +147,10 @@ def is_scalar(value) -> bool:
     return isinstance(value, Real | np.number | Decimal)
 
 
+#: texts of what is missing, as spreadsheets, databases, R, numpy and pandas write it; None is not among them, which may be a category
+MISSING_TEXTS = frozenset(("", "?", "NA", "N/A", "n/a", "NaN", "nan", "NaT", "null", "NULL", "#N/A", "<NA>"))
+
+
 def is_missing(value) -> bool:
     """None, NaN, NaT, pandas' NA, numpy's masked: what stands where nothing is known."""
     if value is None or value is np.ma.masked or type(value).__name__ in ("NAType", "NaTType"):
@@ -357,3 +361,18 @@ def check_seed(random_state, typed: str, error: type[MTLError] = DataError):
 MAX_MAGNITUDE = np.float64(1e100)
 #: The square of 1e-163 is 0.
 MIN_MAGNITUDE = np.float64(1e-100)
+
+
+def refuse_large_matrix(matrix: np.ndarray, name: str, typed: str, error: type[MTLError]) -> None:
+    """`error`, which quotes two of them, where entries of a matrix are so large that float64 has not its eigenvalues."""
+    sizes = np.abs(matrix)
+    if sizes.max(initial=0.0) > MAX_MAGNITUDE:
+        (i, j), (k, m) = (
+            np.unravel_index(at, sizes.shape)
+            for at in (sizes.argmax(), np.where(sizes > 0, sizes, np.inf).argmin())
+        )
+        raise error(
+            f"{name}[{i}, {j}] is {matrix[i, j]:g}, beside {matrix[k, m]:g} at [{k}, {m}], and products of such numbers are not in float64",
+            term=typed,
+            write_instead=f"divide {name} by its largest entry, and multiply the coefficient of the term by it, at most {MAX_MAGNITUDE:g}",
+        )

@@ -42,7 +42,15 @@ def test_pairs_are_scipys_and_can_be_turned_round():
     assert (pair.low, pair.high) == pytest.approx(tuple(stats.ttest_rel(a, b).confidence_interval(0.95)))
     back = c45().pair("C4.5", "C4.5+m+cf")
     assert (back.mean, back.better, back.worse) == (-pair.mean, pair.worse, pair.better)
-    assert (back.t_adjusted, back.wilcoxon_adjusted) == (pair.t_adjusted, pair.wilcoxon_adjusted)
+    assert (back.low, back.high, back.t, back.t_adjusted) == (-pair.high, -pair.low, pair.t, pair.t_adjusted)
+
+
+def test_constant_differences_have_no_t_test():
+    found = mtl.compare({"a": [0.8, 0.7, 0.9], "b": [0.7, 0.6, 0.8]})
+    assert np.isnan(found.pair("a", "b").t) and np.isnan(found.pair("b", "a").low)
+    assert found.pair("a", "b").better == 3 and "no t-test of a - b: the differences are constant" in str(
+        found
+    )
 
 
 def test_holm_multiplies_the_smallest_by_the_number_of_pairs():

@@ -39,6 +39,8 @@ def there(saved, monkeypatch):
 def test_a_proof_is_no_solution(command_line):
     (told := command_line("predict", "p.npz", "new.csv")[2])
     assert "it is a proof, which holds no solution" in told and "[output] solution" in told
+    (told := command_line("predict", "d.npz", "new.csv")[2])
+    assert told.startswith("mtldsl: d.npz: ") and "[output] solution" in told
 
 
 def test_verify_speaks_of_its_command_and_files(command_line):

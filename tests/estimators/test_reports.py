@@ -75,9 +75,11 @@ def test_scores_of_the_page_are_those_of_the_estimator(tmp_path):
     (lambda: MultiTaskClassifierCV(values=[1.0], cv=2, scoring=scorer("balanced_accuracy")), SICK, "balanced accuracy"),
     (lambda: MultiTaskClassifierCV(values=[1.0], cv=2, scoring="recall"), SICK, "recall"),
     (lambda: MultiTaskRegressorCV(values=[1.0], cv=2, scoring="neg_mean_squared_error"), X[["salt", "iron"]], "mean squared error"),
+    (lambda: MultiTaskRegressorCV(values=[1.0], cv=2, scoring="neg_root_mean_squared_error"), X[["salt", "iron"]], "root mean squared error"),
+    (lambda: MultiTaskClassifierCV(values=[1.0], cv=2, scoring="jaccard_macro"), SICK.eq("yes").astype(int), "jaccard macro"),
     (lambda: GridSearchCV(MultiTaskClassifier(), {"lam": [1.0]}, cv=2, scoring="roc_auc"), SICK.eq("yes").astype(int), "ROC area"),
     (lambda: GridSearchCV(MultiTaskClassifier(), {"lam": [1.0]}, cv=2, scoring=["f1_macro", "roc_auc"], refit="roc_auc"), SICK.eq("yes").astype(int), "ROC area"),
-], ids=["name", "scorer", "recall", "error", "search", "search by several"])  # fmt: skip
+], ids=["name", "scorer", "recall", "error", "theirs of numbers", "theirs", "search", "search by several"])  # fmt: skip
 def test_the_page_begins_with_what_was_chosen_by(make, y, name, tmp_path):
     rows = X[["age", "iron"]]
     fitted = make().fit(rows[LEARN], y[LEARN])

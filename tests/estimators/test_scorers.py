@@ -75,6 +75,8 @@ def test_one_vector_of_two_classes_and_of_more():
         area, loss = (scorer(name)(fitted, X, y) for name in ("roc_auc", "log_loss"))
         assert np.isclose(area, theirs.roc_auc_score(y, fitted.decision_function(X)))
         assert np.isclose(loss, -theirs.log_loss(y, fitted.predict_proba(X)))
+        assert scorer("neg_log_loss")(fitted, X, y) == loss
+        assert scorer("jaccard")(fitted, X, y) == theirs.jaccard_score(y, fitted.predict(X))
     y = np.array(["a", "b", "c"])[Y[:, 0] + Y[:, 1]]
     fitted = MultiTaskClassifier().fit(X, y)
     assert np.isclose(scorer("subset_accuracy")(fitted, X, y), fitted.score(X, y))
@@ -149,8 +151,10 @@ def test_sample_weights_and_pickles():
 
 def test_mistakes_are_named():
     X, Y = table(9)
-    with pytest.raises(ModelError, match="write 'average_precision'"):
-        scorer("pr_auc")
+    with pytest.raises(ModelError, match="write 'roc_auc'"):
+        scorer("AUC")
+    with pytest.raises(ModelError, match=r"^scorer\('jaccard'\): scikit-learn's scorer does not take"):
+        scorer("jaccard")(MultiTaskClassifier().fit(X, Y), X, Y)
     said = r"scorer\('brier'\): LinearSVC has no predict_proba; write a measure of labels"
     with pytest.raises(DataError, match=said):
         scorer("brier")(LinearSVC().fit(X, Y[:, 0]), X, Y[:, 0])

@@ -24,6 +24,7 @@ from tests.loops import for_each
 X, Y = regression()
 PRICES = pd.DataFrame(Y[:, :2] * [1.0, 1e6], columns=["rooms", "price"])
 METRES = pd.DataFrame(X * [1e6, 1, 1, 1, 1, 1], columns=list("abcdef"))
+IDS = np.arange(40) % 2
 GAPS = PRICES.mask(X[:, :2] > 1.0)
 TOLD = {
     "y": (lambda: MultiTaskRegressor().fit(X, PRICES), "of y, 'rooms' from .* and 'price' from .*e.06"),
@@ -31,6 +32,8 @@ TOLD = {
     "y, on folds": (lambda: MultiTaskRegressorCV(values=[1.0], cv=2).fit(X, PRICES), "TransformedTargetRegressor.MultiTaskRegressorCV"),
     "X": (lambda: MultiTaskRegressor().fit(METRES, Y), "of X, .* and 'a' from .* write make_pipeline.StandardScaler"),
     "X beside a ridge": (lambda: MultiTaskRegressorCV(penalty="ridge", cv=2).fit(METRES, PRICES), "units: of X, .* and 'a' from"),
+    "X, of classes": (lambda: MultiTaskClassifier().fit(METRES, labels(40)[1]), "MultiTaskClassifier: .* units: of X, .* and 'a' from"),
+    "X, of rows of tasks": (lambda: GroupedMultiTaskRegressor(task="g").fit(METRES.assign(g=IDS), Y[:, 0]), "of X, .* and 'a' .* write X.features. = "),
     "both": (lambda: MultiTaskRegressor().fit(METRES, PRICES), "of y, .*; of X, .* and make_pipeline"),
 }  # fmt: skip
 SILENT = {
@@ -38,8 +41,8 @@ SILENT = {
     "constant but for rounding": lambda: MultiTaskRegressor().fit(X, PRICES.assign(price=0.1 + 1e-17 * X[:, 0])),
     "a rare flag beside ages": lambda: MultiTaskRegressor().fit(np.c_[80 * X[:, :1], np.eye(40)[:, :1]], Y),
     "a ridge": lambda: MultiTaskRegressor(penalty="ridge").fit(X, PRICES),
-    "classes": lambda: MultiTaskClassifier().fit(METRES, labels(40)[1]),
-    "rows of tasks": lambda: GroupedMultiTaskRegressor().fit(X, PRICES["price"], groups=np.arange(40) % 2),
+    "classes": lambda: MultiTaskClassifier().fit(X, labels(40)[1]),
+    "rows of tasks": lambda: GroupedMultiTaskRegressor().fit(X, PRICES["price"], groups=IDS),
     "sparse": lambda: MultiTaskRegressor().fit(sparse.csr_array(METRES), Y),
     "real tables": lambda: [MultiTaskRegressor().fit(*load(return_X_y=True)) for load in (load_diabetes, load_linnerud)],
     "scaled": lambda: TransformedTargetRegressor(MultiTaskRegressor(), transformer=StandardScaler()).fit(X, PRICES),

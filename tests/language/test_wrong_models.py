@@ -84,7 +84,9 @@ mtl.rank(W) < 2 | rank(W) < 2 | write <=
 mtl.rank(W) <= 2.5 | rank( | 2.5 | whole number >= 1 | rank(W) <= 3
 mtl.rank(W) <= 0 | rank( | whole number >= 1 | rank(W) <= 3
 mtl.rank(W) <= mtl.Parameter(2.5) | <= 2.5 | a whole number
-mtl.rank(W, 2) | rank(W) | too many arguments | no parameters
+mtl.rank(W, 2) | rank(W) | too many arguments: 2 | no parameters
+mtl.graph_laplacian(W, np.diag([1e300, 1e-300, 1.0])) | L[0, 0] is 1e+300, beside 1e-300 at [1, 1] | divide L
+mtl.squared_loss(W, REAL, True) | squared_loss(W, tasks) | too many arguments: True | write mean=True by name
 mtl.rank(X) | rank(array(12, 4), ...) | expression of Weights
 mtl.minimize(mtl.squared_loss(W, REAL) - mtl.rank(W)) | -1 * rank(W) | + 1 * rank(W)
 mtl.minimize(mtl.squared_loss(W, REAL) - 0.5 * mtl.log_rank(W)) | -0.5 * log_rank(W) | + 0.5 * log_rank(W)

@@ -164,6 +164,8 @@ def test_cross_validate_scores_the_rows_held_out(metric):
     np.testing.assert_array_equal(again.scores, found.scores)
     with pytest.raises(DataError, match="as long as the data"):
         problem.cross_validate(lam, [1.0], folds=[([0, 1], [2, 3])])
+    with pytest.raises(ModelError, match=r"^certificate.save.*: the rows are elsewhere.*tasks.subsample"):
+        found.solution.certificate.save("never.npz")
 
 
 @pytest.mark.slow

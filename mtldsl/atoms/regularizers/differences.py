@@ -15,7 +15,7 @@ from mtldsl.errors import ModelError
 from mtldsl.utils.arrays import read_dense
 from mtldsl.utils.interrupts import eigh
 from mtldsl.utils.memory import require_memory
-from mtldsl.utils.validation import as_whole, shape_of
+from mtldsl.utils.validation import as_whole, refuse_large_matrix, shape_of
 
 #: Edges a task up to which a Laplacian's value is made of differences.
 TASK_EDGES = 8
@@ -282,7 +282,8 @@ def _checked_laplacian(L) -> np.ndarray:
     if not np.isfinite(L).all():
         i, j = np.argwhere(~np.isfinite(L))[0]
         raise ModelError(f"L[{i}, {j}] is {L[i, j]}", term="graph_laplacian(..., L)")
-    asymmetry = np.abs(0.5 * L - 0.5 * L.T)  # halves first: entries may be as large as numbers get
+    refuse_large_matrix(L, "L", "graph_laplacian(..., L)", ModelError)
+    asymmetry = np.abs(0.5 * L - 0.5 * L.T)
     if asymmetry.max() > 0.5e-10 * np.abs(L).max():
         i, j = np.unravel_index(asymmetry.argmax(), L.shape)
         raise ModelError(

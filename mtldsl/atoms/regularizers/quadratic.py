@@ -16,6 +16,7 @@ from mtldsl.errors import ModelError
 from mtldsl.utils.arrays import read_dense
 from mtldsl.utils.caching import cached_property
 from mtldsl.utils.memory import require_memory
+from mtldsl.utils.validation import refuse_large_matrix
 
 
 class QuadraticPenalty(Regularizer):
@@ -62,6 +63,7 @@ def checked_symmetric(matrix, typed: str, *, positive: bool = False) -> Spectral
         raise ModelError(
             "the matrix contains NaN or infinity", term=typed, write_instead="write finite numbers"
         )
+    refuse_large_matrix(dense, "matrix", typed, ModelError)
     asymmetry = np.abs(dense - dense.T)
     if asymmetry.max() > _EIGENVALUE_ROUNDING_SHARE * np.abs(dense).max():
         i, j = np.unravel_index(np.argmax(asymmetry), dense.shape)

@@ -187,7 +187,7 @@ def read_proof(path) -> tuple[dict, list[DataArrays]]:
         raise DataError(
             f"not a saved proof of the format {FORMAT}",
             term=typed,
-            write_instead="write one with solution.certificate.save(path)",
+            write_instead='write one with solution.certificate.save(path), or with proof = "PATH.npz" in [output] of a problem file',
         )
     try:
         used: set[str] = set()

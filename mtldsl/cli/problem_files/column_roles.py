@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mtldsl.data.readers.csv import SETTINGS as CSV
-from mtldsl.data.readers.table import ANSWERS, MISSING, is_number, number, with_point
+from mtldsl.data.readers.table import ANSWERS, is_number, number, with_point
+from mtldsl.utils.validation import MISSING_TEXTS
 
 # --------------------------------------------------------------------------------------------------------------
 # What is seen of a column of a table before anything is known of it: numbers, categories, text, what may be an id or a label.
@@ -99,7 +100,7 @@ class ColumnRole:
 def inspect_column(name: str, texts: Sequence[str]) -> ColumnRole:
     """The column of these cells."""
     wrong = [text.strip() for text in texts if not is_number(text)]
-    there = [text.strip() for text in texts if text.strip() not in MISSING]
+    there = [text.strip() for text in texts if text.strip() not in MISSING_TEXTS]
     if wrong:
         if len(set(there)) > SETTINGS.category_values and len(wrong) <= CSV.mistake_share * len(there):
             return ColumnRole(name, "text", (), (), len(texts) - len(there), len(texts), tuple(wrong))

@@ -138,7 +138,7 @@ def read_csv(
                      `solution.predict` puts the same into new rows. "error": DataError
     decimal        : "," where 1,5 is one and a half, beside another delimiter
 
-    Empty cells, ?, NA, NaN, N/A, n/a, #N/A, <NA>, null and NULL are missing: a row without a label is not in that task. DataError, with the line and the column, for a
+    Empty cells, ?, NA, NaN, N/A, n/a, #N/A, <NA>, NaT, null and NULL are missing: a row without a label is not in that task. DataError, with the line and the column, for a
     feature that is missing or not a number, a line with too few or too many cells, a column that does not exist.
 
     >>> import tempfile, pathlib

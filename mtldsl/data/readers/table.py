@@ -25,13 +25,10 @@ from mtldsl.data.table_description import DataDescription, TableColumn
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, Spelled
 from mtldsl.utils.arrays import MAX_EXACT_WHOLE
-from mtldsl.utils.validation import MAX_MAGNITUDE, MIN_MAGNITUDE
+from mtldsl.utils.validation import MAX_MAGNITUDE, MIN_MAGNITUDE, MISSING_TEXTS
 
 # --------------------------------------------------------------------------------------------------------------
 # What one cell of a file says: a number, a missing value, a label.
-
-#: as spreadsheets, databases, R and pandas write it; None is not among them, which may be a category
-MISSING = {"", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "#N/A", "<NA>"}
 
 #: what a label says in words where it is read as 0/1, in lower case
 ANSWERS = {"no": 0.0, "n": 0.0, "false": 0.0, "f": 0.0, "yes": 1.0, "y": 1.0, "true": 1.0, "t": 1.0}
@@ -43,7 +40,7 @@ _WHOLE = re.compile(r"([+-]?\d+)(?:\.0*)?")
 def number(text: str) -> float:
     """A cell as a float, NaN where it is empty or says that the value is missing; ValueError for anything else."""
     text = text.strip()
-    return np.nan if text in MISSING else exact_number(text)
+    return np.nan if text in MISSING_TEXTS else exact_number(text)
 
 
 def exact_number(text: str) -> float:

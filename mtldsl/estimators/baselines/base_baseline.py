@@ -46,13 +46,13 @@ class Baseline(ClassifierMixin, BaseEstimator):
 
     @available_if(lambda self: self._has_margins())
     def decision_function(self, X) -> np.ndarray:
-        """(n, K) scores, above 0 where a label is predicted; (n,) where y was a vector."""
-        z = self._margins(self._rows(X))
-        return z[:, 0] if self._labels.kind == "binary" else z
+        """(n, K) scores, above 0 where a label is predicted; (n,) of one label."""
+        z = self._margins(self._rows(X))  # or that nothing is fitted
+        return self._labels.scores_of_rows(z)
 
     @available_if(lambda self: self._has_probabilities())
     def predict_proba(self, X) -> np.ndarray:
-        """(n, K) the probability of the second class of every column; (n, 2) where y was a vector of two classes."""
+        """(n, K) the probability of the second class of every column; (n, 2) of one label."""
         P = self._probabilities(self._rows(X))
         return self._labels.probabilities_of_rows(P)
 
