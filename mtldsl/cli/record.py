@@ -27,7 +27,7 @@ from mtldsl.display.terminal_layout import DIM, GOOD, section
 from mtldsl.language.learned_unknowns import KernelWeights
 from mtldsl.normal_form.form import LossTerm, NormalForm
 from mtldsl.problems.cross_check_comparison import BlockCheck, CrossCheck
-from mtldsl.problems.cross_validation_result import CrossValidation, without_a_number
+from mtldsl.problems.cross_validation_result import CrossValidation, proven_sentence, without_a_number
 from mtldsl.problems.problem import Problem
 from mtldsl.solution.learned import SETTINGS as LEARNED
 from mtldsl.solution.solution import Solution
@@ -124,6 +124,8 @@ def describe_validation(found: CrossValidation | None, chosen: Sequence[float] |
     def plain(point):
         return None if point is None else float(point[0]) if one else [float(value) for value in point]
 
+    proof = found.proof
+    proven = [] if proof is None else [proven_sentence(found)]
     return {
         "parameter": found.names[0] if one else list(found.names),
         "chosen": plain(chosen),
@@ -135,8 +137,11 @@ def describe_validation(found: CrossValidation | None, chosen: Sequence[float] |
         "values": [plain(point) for point in found.points],
         "mean": [float(each) for each in found.mean],
         "standard_error": [float(each) for each in found.se],
-        "notes": [*found.notes, *without_a_number(found)],
-    }
+        "proof": None if proof is None else {
+            "asked": proof.asked, "regret": proof.value, "between": list(proof.between), "fits": proof.fits, "intervals": len(proof.intervals)
+        },
+        "notes": [*proven, *found.notes, *without_a_number(found)],
+    }  # fmt: skip
 
 
 def validation(record: dict):
