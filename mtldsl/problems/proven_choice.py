@@ -374,7 +374,7 @@ def checked_choice(
             f"{lam.name}, between={quoted(between)}",
             "write such as between=(1e-3, 1e3)",
         )
-    if "max_seconds" in options:
+    if options.get("max_seconds") is not None:
         raise refuse(
             "a fit that is cut short proves little",
             f"{lam.name}, max_seconds=...",

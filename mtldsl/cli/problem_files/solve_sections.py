@@ -381,7 +381,7 @@ _GROUPS: Rule = (
     "a column of the CSV file, or a list with the group of every training row: whole numbers or text",
 )
 _BETWEEN: Rule = (
-    lambda v: _numbers(v) and len(v) == 2 and v[0] < v[1],
+    lambda v: isinstance(v, list) and len(v) == 2 and _numbers(v) and v[0] < v[1],
     "two numbers > 0, the lower one first, such as [1e-3, 1e3]",
 )
 _RULES_VALIDATION = {
