@@ -117,6 +117,8 @@ def describe_validation(found: CrossValidation | None, chosen: Sequence[float] |
     def plain(point):
         return None if point is None else float(point[0]) if one else [float(value) for value in point]
 
+    proof = found.proof
+    proven = [] if proof is None else [found.describe_proof()]
     return {
         "parameter": found.names[0] if one else list(found.names),
         "chosen": plain(chosen),
@@ -128,8 +130,11 @@ def describe_validation(found: CrossValidation | None, chosen: Sequence[float] |
         "values": [plain(point) for point in found.points],
         "mean": [float(each) for each in found.mean],
         "standard_error": [float(each) for each in found.se],
-        "notes": [*found.notes, *found.describe_unscored()],
-    }
+        "proof": None if proof is None else {
+            "asked": proof.asked, "regret": proof.value, "between": list(proof.between), "fits": proof.fits, "intervals": len(proof.intervals)
+        },
+        "notes": [*proven, *found.notes, *found.describe_unscored()],
+    }  # fmt: skip
 
 
 def validation(record: dict):

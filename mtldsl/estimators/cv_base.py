@@ -138,14 +138,14 @@ def _rows_of(array, rows):
 
 _ATTRIBUTES = """\
 Attributes after `fit`: values_, from the strongest regularization to the weakest; best_index_, best_value_, best_score_,
-best_params_ (arrays over tasks with per_task); cv_results_, a dict of arrays as GridSearchCV's: param_NAME, mean_test_score,
+best_params_ (arrays over tasks with per_task); proof_ with `regret`; cv_results_, a dict of arrays as GridSearchCV's: param_NAME, mean_test_score,
 std_test_score, standard_error, split0_test_score, ... With per_task, solution_ and certificate_ are those of the weakest
 regularization chosen, and solutions_ has one a task."""
 
 
 #: the arguments of the choice, and another default than the plain estimator has
 _ARGUMENTS = {
-    "parameter": "lam", "values": None, "n_values": 30, "eps": 1e-3, "cv": 5, "scoring": None, "one_standard_error": False,
+    "parameter": "lam", "values": None, "regret": None, "n_values": 30, "eps": 1e-3, "cv": 5, "scoring": None, "one_standard_error": False,
     "per_task": False, "random_state": 0, "verbose": False, "tol": 1e-4,
 }  # fmt: skip
 
@@ -195,6 +195,8 @@ class CrossValidated(MultiTaskEstimator):
     parameter : its name; of a model with one parameter alone that one
     values    : what to try. None: n_values of a geometric grid from where the weights are zero, `Problem.lambda_max`, to eps times it; for
                 norm + C * loss from there to 1 / eps times it; where no value makes them zero, from max_i ||X_i||_F^2 to eps^2 times it
+    regret    : None: the values are a grid. A number: choose among all values between the ends of `values`, with a proof in `proof_` that
+                none has a mean score better by more ([docs](model_selection.md#a-choice-that-is-proven)); values_ are those that were fitted
     cv        : a number of folds, dealt by iterative stratification and seeded by random_state; a scikit-learn splitter; or a list of
                 (train, test) rows
     scoring   : None, the estimator's own score; the name of a measure, ours or scikit-learn's, such as "f1", "roc_auc" or
@@ -213,6 +215,7 @@ class CrossValidated(MultiTaskEstimator):
     _plain: ClassVar[type]
     parameter: str
     values: Any
+    regret: float | None
     n_values: int
     eps: float
     cv: Any
@@ -294,13 +297,15 @@ class CrossValidated(MultiTaskEstimator):
         plain, scoring = self._one(), self._scorer(y)
         given = (self._chosen, self.values_, scoring, X, y, sample_weight, others)
         made.expect(len(splits), lambda scores: self._results(np.array(scores)))
-        with progress_bar(
-            "choosing parameters, fold", len(splits), _is_loud(self.verbose, type(self).__name__)
-        ) as tell:
-            found = Parallel(n_jobs=self.n_jobs, return_as="generator")
-            for one in found(run(clone(plain), *given, *rows) for rows in splits):
-                made.found.append(one)
-                tell(f"{len(one)} values of {self._chosen}")
+        loud = _is_loud(self.verbose, type(self).__name__)
+        if self.regret is not None:
+            made.found = self._proven_scores(problem, parameter, tasks, splits, _num_samples(X), loud)
+        else:
+            with progress_bar("choosing parameters, fold", len(splits), loud) as tell:
+                found = Parallel(n_jobs=self.n_jobs, return_as="generator")
+                for one in found(run(clone(plain), *given, *rows) for rows in splits):
+                    made.found.append(one)
+                    tell(f"{len(one)} values of {self._chosen}")
         for text in dict.fromkeys(text for one in made.found for text in getattr(one, "said", ())):
             warnings.warn(f"{type(self).__name__}, in folds: {text}", UndefinedMetricWarning, stacklevel=4)
         self._choose(np.array(made.found))
@@ -318,6 +323,46 @@ class CrossValidated(MultiTaskEstimator):
         if self.per_task:
             self._take_each([solutions[int(i)] for i in chosen])
         return self
+
+    def _proven_scores(
+        self, problem: Problem, parameter: Parameter, tasks: Tasks, splits: list, rows: int, loud: bool
+    ) -> list:
+        """The scores of every fold at the values that a proof needs, which are values_ from here on; the proof is proof_."""
+        typed = f"{type(self).__name__}(regret={quoted(self.regret)})"
+        measured = named_measure(self.scoring)
+        wrong = None
+        if self.per_task:
+            wrong = "one value is proven for all tasks", "leave per_task out"
+        elif self.scoring is not None and measured is None:
+            wrong = (
+                f"scoring={quoted(self.scoring)} is no measure that can be bounded",
+                "write a name such as 'accuracy', 'f1' or 'r2'",
+            )
+        elif not tasks.is_shared or tasks.X.shape[0] != rows or self._task_ids() is not None:
+            wrong = (
+                "a proof takes one table of rows, each with a label",
+                "write problem.cross_validate(lam, regret=...) for other data",
+            )
+        elif tasks.sample_weights is not None:
+            wrong = (
+                "weights of rows or classes count in learning and not in scores here",
+                "leave them out, or write problem.cross_validate(lam, regret=...)",
+            )
+        elif self.scoring is None and getattr(getattr(self, "_labels", None), "kind", "") == "multiclass":
+            wrong = (
+                "the class of a row is the highest of several scores, which is not bounded score by score",
+                "write scoring='roc_auc', or a column a class",
+            )
+        if wrong is not None:
+            raise ModelError(wrong[0], term=typed, write_instead=wrong[1])
+        own = "r2" if not is_classifier(self) else "accuracy" if tasks.n_tasks == 1 else "subset_accuracy"
+        options = {name: value for name, value in self._options().items() if name not in ("tol", "n_jobs")}
+        found = problem.cross_validate(
+            parameter, between=(float(self.values_.min()), float(self.values_.max())), regret=self.regret,
+            metric=own if measured is None else measured.name, folds=splits, refit=False, progress=loud, **options,
+        )  # fmt: skip
+        self.values_, self.proof_ = np.array([value for (value,) in found.points]), found.proof
+        return list(found.scores if found.higher_is_better else -found.scores)
 
     @property
     def _chosen(self) -> str:

@@ -12,12 +12,21 @@ from mtldsl.atoms.loss import Loss
 from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.data.splits import fold_numbers, refuse_overlap
 from mtldsl.data.tasks import Tasks
-from mtldsl.errors import DataError, ModelError, MTLError
+from mtldsl.errors import DataError, ModelError
 from mtldsl.normal_form.statement import Statement
 from mtldsl.problems.cross_validation_result import CrossValidation, Trial
-from mtldsl.problems.folds import ONE_CLASS, Fold, data_of, make_part, needs_two_classes, warn_of
+from mtldsl.problems.folds import (
+    ONE_CLASS,
+    Fold,
+    data_of,
+    make_part,
+    model_on_tasks,
+    needs_two_classes,
+    warn_of,
+)
 from mtldsl.problems.parallel_fits import in_parallel, in_parts, jobs_of
 from mtldsl.problems.path import ParameterValues, grid_of
+from mtldsl.problems.proven_choice import checked_choice, choose_proven
 from mtldsl.solution.measures import OF_KINDS, Measure
 from mtldsl.solution.score import as_measure
 from mtldsl.solution.solution import Solution
@@ -49,6 +58,9 @@ def cross_validate(
     folds=5,
     metric: str | Metric | None = None,
     *,
+    between=None,
+    regret: float | None = None,
+    max_fits: int | None = None,
     n_jobs: int | None = None,
     refit: bool | str = True,
     random_state=0,
@@ -66,6 +78,11 @@ def cross_validate(
     folds     : how many (as in `Tasks.folds`, with stratify, groups and random_state), or pairs (rows to train on, rows to test on),
                 the rows of the shared X, or the labelled rows of separate inputs, task after task
     metric    : the name of a measure, as in `Solution.score`, or a metric such as `FScore(beta=2)`; None: "accuracy" for labels, else "r2"
+    regret    : in place of values: choose among *all* values of the interval `between`, fitting where it is needed to prove that none has a
+                metric better than the best one's by more than this number. `result.proof` says what was proven, a picture has the band that
+                all values lie in. The model is strongly convex, such as with + lam * ridge(W); see docs/model_selection.md
+    between   : (low, high) of the parameter, with regret
+    max_fits  : values at most, with regret; the proof is then of a larger regret. None: 1,000
     n_jobs    : folds at a time, in processes of joblib's (-1: one a core), or in what `joblib.parallel_config` says, such as Dask's
                 workers; None: one after another, or as many as it says. The result does not depend on it
     refit     : solve on all data at the best value (True), at the one of the one-standard-error rule ("one_se"), or not (False)
@@ -111,7 +128,9 @@ def cross_validate(
                 make_part(tasks, train, test, two, one_class, f"{_TYPED}: training fold {k}")
                 for k, (train, test) in enumerate(_divided(tasks, folds, stratify, groups, random_state))
             ]
-        grid = grid_of(problem, lam, values, _TYPED)  # after the folds, of which a mistake is found at once
+        # after the folds, of which a mistake is found at once
+        chosen = checked_choice(problem, lam, values, between, regret, max_fits, solve_options, _TYPED)
+        grid = grid_of(problem, lam, values, _TYPED) if chosen is None else chosen.ends
         if refit == "one_se" and len(grid.parameters) > 1:
             raise ModelError(
                 "the one-standard-error rule is of one parameter", term=f"{_TYPED}({{...}}, refit='one_se')", write_instead="write refit=True"
@@ -126,12 +145,17 @@ def cross_validate(
                 grid, by, parts[: len(trials)], trials, notes, str(problem), divided[: len(trials)]
             ),
         )
-        with progress_bar(f"choosing {names}, fold", len(parts), progress) as tell:
-            trials = in_parallel(
-                _run, (model, grid, by, solve_options), tasks, [(part,) for part in parts], n_jobs, made,
-                tell=lambda found: tell(_summarize_fold(found, grid, by)),
-            )  # fmt: skip
-        found = made.complete(trials)
+        if chosen is not None:
+            found = choose_proven(
+                chosen, model, tasks, parts, by, solve_options, (notes, str(problem), divided), progress
+            )
+        else:
+            with progress_bar(f"choosing {names}, fold", len(parts), progress) as tell:
+                trials = in_parallel(
+                    _run, (model, grid, by, solve_options), tasks, [(part,) for part in parts], n_jobs, made,
+                    tell=lambda found: tell(_summarize_fold(found, grid, by)),
+                )  # fmt: skip
+            found = made.complete(trials)
         if refit:
             point = found.one_se if refit == "one_se" else None
             found.solution = _solved_at(problem, grid, found.best if point is None else point, solve_options)
@@ -204,19 +228,6 @@ def _divided(tasks: Tasks, folds, stratify, groups, random_state) -> list[tuple[
             write_instead="write how many folds, or a list of pairs (rows to train on, rows to test on)",
         )
     return found
-
-
-def model_on_tasks(problem: Any, train: Tasks, learned: np.ndarray):
-    """The model on these tasks, some of its own. ModelError where it cannot be without the others."""
-    try:
-        return problem.with_tasks(train, some=not learned.all())
-    except MTLError as error:
-        if learned.all():
-            raise
-        raise ModelError(
-            f"tasks of one class would have to be left out of a fold, and this model cannot be without a task: {error}",
-            write_instead="write fewer folds, or leave these tasks out of the whole",
-        ) from error
 
 
 def _run(common: tuple[Any, ParameterValues, Measure, dict], tasks: Tasks, part: Fold) -> list[Trial]:

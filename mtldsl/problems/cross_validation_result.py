@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -33,6 +34,28 @@ class Trial(NamedTuple):
     seconds: float
 
 
+@dataclass(frozen=True, eq=False)
+class ProvenRegret:
+    """Proof that no value in an interval is better than the best one by more than a regret, on these folds and in this measure.
+
+    asked     : the regret that was asked for;  value : the one that is proven
+    between   : (low, high) of the parameter
+    intervals : (k, 4) low, high, the best and the worst possible score of any value between them; they cover `between`
+    fits      : how many models were learned, on all folds together
+    """
+
+    asked: float
+    value: float
+    between: tuple[float, float]
+    intervals: np.ndarray
+    fits: int
+
+    @property
+    def is_reached(self) -> bool:
+        """Tell whether what was asked for is proven."""
+        return self.value <= self.asked
+
+
 @dataclass(eq=False)
 class CrossValidation(Displayable):
     """The scores of values of parameters on folds.
@@ -49,6 +72,7 @@ class CrossValidation(Displayable):
     left_out     of each fold, the tasks that were not learned on it; notes are these as text
     divided      of each fold, a hash of the labels and of the rows on either side: `mtl.compare` takes equal ones alone
     solution     the solution on all data at the value that `refit` says, else None
+    proof        with `regret=...` what is proven of all values of an interval, a `ProvenRegret`; else None
     """
 
     names: tuple[str, ...]
@@ -65,6 +89,7 @@ class CrossValidation(Displayable):
     solution: Solution | None = None
     unscored: dict[str, int] = field(default_factory=dict)
     divided: tuple[str, ...] = ()
+    proof: ProvenRegret | None = None
 
     @classmethod
     def of(
@@ -162,6 +187,8 @@ class CrossValidation(Displayable):
     def __repr__(self) -> str:
         """A line for every value, with what is best marked, and what was left out below."""
         lines = [self._measured]
+        if self.proof is not None:
+            return "\n".join([*lines, *self._notes()])
         width = max(10, *(len(name) + 2 for name in self.names))
         lines.append("".join(f"{name:>{width}}" for name in self.names) + f"{'mean':>11}{'se':>10}")
         for point, mean, se, marks in self._rows():
@@ -194,7 +221,7 @@ class CrossValidation(Displayable):
             yield point, mean, se, ", ".join(["best"] * (k == self._best) + ["one standard error"] * is_near)
 
     def _notes(self) -> list[str]:
-        notes = []
+        notes = [self.describe_proof()] if self.proof is not None else []
         open_ = sum(row["status"] not in ("optimal", "stationary") for row in self.table)
         if open_:
             notes.append(
@@ -203,6 +230,20 @@ class CrossValidation(Displayable):
         if self.notes:
             notes.append("not learned: " + "; ".join(self.notes))
         return notes + self.describe_unscored()
+
+    def describe_proof(self) -> str:
+        """Return in one sentence what is proven of all values; "" where nothing is."""
+        proof = self.proof
+        if proof is None or self._best is None:
+            return ""
+        (name,), (low, high) = self.names, proof.between
+        better = "higher" if self.higher_is_better else "lower"
+        missed = "" if proof.is_reached else f", though {proof.asked:.4g} was asked for"
+        return (
+            f"proven: for no {name} between {low:.4g} and {high:.4g} is {self.metric} on these folds {better} than that of "
+            f"{name} = {self.best_value:.4g}, {self.mean[self._best]:.4g}, by more than {_rounded_up(proof.value)}{missed} "
+            f"({proof.fits} fits, {len(proof.intervals)} intervals)"
+        )
 
     def describe_unscored(self) -> list[str]:
         """A sentence on the tasks that the measure says nothing of in some folds, as there is no +1 in them, or nothing else."""
@@ -226,3 +267,9 @@ def _rows_of(fold: int, part: Fold, trial: Trial, names, tested) -> list[dict[st
         | tail
         for name, score, n, there in zip(part.names, by_task, tested, part.learned, strict=True)
     ]
+
+
+def _rounded_up(value: float) -> str:
+    """Return four digits, no less than the value."""
+    text = f"{value:.4g}"
+    return text if float(text) >= value else f"{value + 10.0 ** (math.floor(math.log10(value)) - 3):.4g}"

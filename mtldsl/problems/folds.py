@@ -14,7 +14,7 @@ from mtldsl.data.derived import filled_anew, in_units_of, label_table, rows_fill
 from mtldsl.data.labels import OneClassWarning, listed_tasks
 from mtldsl.data.splits import rows_of_parts
 from mtldsl.data.tasks import Tasks
-from mtldsl.errors import DataError, ModelError
+from mtldsl.errors import DataError, ModelError, MTLError
 from mtldsl.normal_form.statement import Statement
 from mtldsl.solution.measures import Measure, Needs
 from mtldsl.solution.predictors import predictor_of, require_signs
@@ -49,6 +49,19 @@ def needs_two_classes(statement: Statement) -> bool:
         term.is_loss and getattr(term.atom, "labels", "") in ("sign", "classes")
         for term in statement.objective.terms
     )
+
+
+def model_on_tasks(problem: Any, train: Tasks, learned: np.ndarray):
+    """The model on these tasks, some of its own. ModelError where it cannot be without the others."""
+    try:
+        return problem.with_tasks(train, some=not learned.all())
+    except MTLError as error:
+        if learned.all():
+            raise
+        raise ModelError(
+            f"tasks of one class would have to be left out of a fold, and this model cannot be without a task: {error}",
+            write_instead="write fewer folds, or leave these tasks out of the whole",
+        ) from error
 
 
 def learnable(tasks: Tasks, kept: np.ndarray, two: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -131,17 +144,24 @@ class Fold:
 
     def outputs(self, tasks: Tasks, solution: Solution, needs: Needs, typed: str):
         """(labels, what such a solution says of them, sample weights or None), a vector a task, of the rows to score."""
+        found = predictor_of(solution).outputs(self.inputs(tasks, solution), needs, typed)
+        return self.of_all_tasks(tasks, found, needs)
+
+    def inputs(self, tasks: Tasks, solution: Solution) -> Any:
+        """The inputs of the rows to score, as the weights of such a solution take them: a table, or one for every task that is learned."""
         rows = rows_of_parts(tasks, self.held_out)
         inputs: Any = rows_filled(tasks, rows, solution.schema.fill)
         if tasks.is_shared:
-            inputs = in_units_of(inputs, tasks.scaling, solution.schema.scaling)
-        else:
-            inputs = [
-                in_units_of(X, tasks.scaling, solution.schema.scaling)
-                for X, there in zip(inputs, self.learned, strict=True)
-                if there
-            ]
-        found = iter(predictor_of(solution).outputs(inputs, needs, typed))
+            return in_units_of(inputs, tasks.scaling, solution.schema.scaling)
+        return [
+            in_units_of(X, tasks.scaling, solution.schema.scaling)
+            for X, there in zip(inputs, self.learned, strict=True)
+            if there
+        ]
+
+    def of_all_tasks(self, tasks: Tasks, answers: Sequence[np.ndarray], needs: Needs):
+        """(labels, answers, sample weights or None), a vector a task, of the rows to score; answers : of the tasks that are learned."""
+        rows, found = rows_of_parts(tasks, self.held_out), iter(answers)
         truth = _of_rows(tasks, tasks.targets, rows)
         weights = None if tasks.sample_weights is None else _of_rows(tasks, tasks.sample_weights, rows)
         constants = (self.constant + 1.0) / 2.0 if needs == "probabilities" else self.constant

@@ -17,6 +17,8 @@ from mtldsl.solution.measures import Measure, measure
 # --------------------------------------------------------------------------------------------------------------
 # Measures of rows that are drawn again and again: one product for all samples, where calling scikit-learn for each would take minutes.
 
+_EPS = float(np.finfo(float).eps)
+
 #: (labels (n,), predictions (n,), how often each row was drawn (k, n)) -> (k,), NaN for samples without a number
 Counted = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
@@ -69,6 +71,33 @@ def _r2(y: np.ndarray, p: np.ndarray, times: np.ndarray) -> np.ndarray:
     return np.where(highest > lowest, 1.0 - _share(times @ (y - p) ** 2, whole), np.nan)
 
 
+def _nmse(y: np.ndarray, p: np.ndarray, times: np.ndarray) -> np.ndarray:
+    return 1.0 - _r2(y, p, times)
+
+
+def _precision(y: np.ndarray, p: np.ndarray, times: np.ndarray) -> np.ndarray:
+    chosen = times @ (p > 0)
+    score = np.where(chosen > 0, _share(times @ ((y > 0) & (p > 0)), chosen), 0.0)
+    return np.where(times @ (y > 0) > 0, score, np.nan)
+
+
+def _recall(y: np.ndarray, p: np.ndarray, times: np.ndarray) -> np.ndarray:
+    return _share(times @ ((y > 0) & (p > 0)), times @ (y > 0))
+
+
+def _balanced_accuracy(y: np.ndarray, p: np.ndarray, times: np.ndarray) -> np.ndarray:
+    return 0.5 * (_recall(y, p, times) + _share(times @ ((y <= 0) & (p <= 0)), times @ (y <= 0)))
+
+
+def _log_loss(y: np.ndarray, p: np.ndarray, times: np.ndarray) -> np.ndarray:
+    right = np.clip(np.where(y > 0, p, 1.0 - p), _EPS, 1.0 - _EPS)
+    return _share(times @ -np.log(right), times.sum(axis=1))
+
+
+def _brier(y: np.ndarray, p: np.ndarray, times: np.ndarray) -> np.ndarray:
+    return _mse((y > 0).astype(float), p, times)
+
+
 def _share(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
     """part / whole, NaN where there is nothing."""
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -82,6 +111,12 @@ _BY_NAME: dict[str, Counted] = {
     "mse": _mse,
     "mae": _mae,
     "r2": _r2,
+    "nmse": _nmse,
+    "precision": _precision,
+    "recall": _recall,
+    "balanced_accuracy": _balanced_accuracy,
+    "log_loss": _log_loss,
+    "brier": _brier,
 }
 
 

@@ -338,3 +338,40 @@ def test_a_value_per_task_leaves_the_solution_as_it_was_proven():
     np.testing.assert_array_equal(fitted.solution_.W, fitted.solution_["W"])
     np.testing.assert_array_equal(fitted.solution_.W, fitted.solution_.certificate.blocks["W"])
     assert not np.array_equal(fitted.coef_.T, fitted.solution_.W)
+
+
+def test_a_regret_chooses_among_all_values_with_a_proof():
+    """The fits that a proof needs have the scores that the grid of the same values has."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4))
+    Y = X[:, :2] + rng.normal(size=(60, 2)) > 0
+    proven = MultiTaskClassifierCV(penalty="ridge", values=[0.1, 100.0], regret=0.05, cv=3).fit(X, Y)
+    same = MultiTaskClassifierCV(penalty="ridge", values=proven.values_, cv=3, tol=1e-8).fit(X, Y)
+    assert (
+        proven.proof_.value <= 0.05
+        and proven.proof_.fits == 3 * len(proven.values_)
+        and proven.proof_.between == (0.1, 100.0)
+    )
+    assert np.allclose(proven.cv_results_["mean_test_score"], same.cv_results_["mean_test_score"])
+    assert proven.best_value_ == same.best_value_ == proven.solution_.parameters["lam"]
+    errors = MultiTaskRegressorCV(penalty="ridge", values=[0.1, 100.0], regret=0.2, cv=3, scoring="mae").fit(
+        X, X[:, :2] + 1.0
+    )
+    assert errors.best_score_ < 0 < errors.proof_.value <= 0.2
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"per_task": True}, "leave per_task out"),
+        ({"scoring": lambda estimator, X, y: 1.0}, "no measure that can be bounded"),
+        ({"class_weight": "balanced"}, "count in learning and not in scores"),
+        ({"regret": -1.0}, "a number above 0"),
+    ],
+)
+def test_what_a_regret_is_not_proven_of_is_refused(options, says):
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    with pytest.raises(mtl.errors.ModelError, match=says):
+        MultiTaskClassifierCV(**({"penalty": "ridge", "regret": 0.1, "cv": 2} | options)).fit(
+            X, X[:, :2] > 0.3
+        )

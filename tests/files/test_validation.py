@@ -86,6 +86,14 @@ def test_the_command_line_chooses_solves_and_reports(tmp_path, capsys):
         ('parameter = "lam"\nmetric = "f2"\n', 17, "no such measure"),
         ('parameter = "lam"\nrule = "1se"\n', 17, "rule must be one of 'best', 'one_se'"),
         ('parameter = "lam"\nfold = 3\n', 17, "no key 'fold'; did you mean 'folds'"),
+        ('parameter = "lam"\nregret = 0.1\n', 17, r"write between = \[1e-3, 1e3\] in place of values"),
+        ('parameter = "lam"\nbetween = [1.0, 2.0]\n', 17, "write regret = 0.005 beside it"),
+        (
+            'parameter = "lam"\nregret = 0.1\nbetween = [2.0, 1.0]\n',
+            18,
+            "two numbers > 0, the lower one first",
+        ),
+        ('parameter = "lam"\nregret = -1\nbetween = [1.0, 2.0]\n', 17, "regret must be a number > 0"),
         ('parameter = "lam"\ngroups = 5\n', 17, "groups must be a column of the CSV file, or a list"),
     ],
 )
@@ -190,3 +198,40 @@ def test_mtldsl_new_sees_ids_that_come_again(tmp_path, capsys):
     assert f'# groups = "patient_id"  # {len(set(PATIENT))} values in 120 rows' in text
     (tmp_path / "n.toml").write_text(text.replace('# groups = "patient_id"', 'groups = "patient_id"'))
     assert load_problem(tmp_path / "n.toml").tasks_test is not None
+
+
+PROVEN = 'parameter = "mu"\nregret = 0.02\nbetween = [0.1, 100.0]\nfolds = 2\nmetric = "r2"\n'
+
+
+def test_a_proven_choice_is_cross_validates(load):
+    file = load(FILE + PROVEN)
+    mu = next(each for each in file.problem.parameters if each.name == "mu")
+    options = {"between": (0.1, 100.0), "regret": 0.02, "folds": 2, "metric": "r2", "refit": False}
+    expected = file.problem.cross_validate(mu, **options, tol=1e-8)
+    found = file.choose()
+    assert found.proof.value == expected.proof.value <= 0.02 and mu.value == expected.best_value
+
+
+@pytest.mark.slow
+def test_reports_say_in_a_sentence_what_is_proven(tmp_path, capsys):
+    path = tmp_path / "p.toml"
+    path.write_text(FILE + PROVEN, encoding="utf-8")
+    assert main(["cv", str(path), "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)["validation"]
+    assert record["proof"]["regret"] <= record["proof"]["asked"] == 0.02 and record["proof"]["between"] == [
+        0.1,
+        100.0,
+    ]
+    assert record["proof"]["fits"] == 2 * len(record["values"])
+    page = tmp_path / "r.html"
+    assert (
+        main(
+            ["solve", str(path), "--no-check", "--report", str(page), "--proof", str(tmp_path / "proof.npz")]
+        )
+        == 0
+    )
+    assert "for no mu between 0.1 and 100 is r2 on these folds higher" in " ".join(
+        capsys.readouterr().out.split()
+    )
+    assert "for no mu between 0.1 and 100" in page.read_text(encoding="utf-8")
+    assert main(["verify", str(tmp_path / "proof.npz"), str(path)]) == 0

@@ -218,6 +218,8 @@ def test_what_is_counted_is_what_is_repeated(name):
         p = y + rng.normal(size=n) if by.needs == "values" else rng.integers(-2, 3, size=n).astype(float)
         if by.needs == "labels":
             p = np.where(p >= 0, 1.0, -1.0)
+        if by.needs == "probabilities":
+            p = (p + 2.0) / 4.0
         times = np.stack([np.bincount(rng.integers(0, n, n), minlength=n) for _ in range(12)])
         found = counted_measures(by)(y, p, times.astype(float))
         for row, score in zip(times, found, strict=True):

@@ -197,6 +197,9 @@ class ProblemFile(FileContent):
         from mtldsl.certificates.proof_writer import same_model
         from mtldsl.problems.path import grid_of
 
+        if "regret" in self.validation:  # any value of an interval may be the one
+            self.choose()
+            return
         values = grid_of(self.problem, self.validation["values"], None, "[validation]").values
         before = [parameter.value for parameter in values]
         for point in product(*values.values()):

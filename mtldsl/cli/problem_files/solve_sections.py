@@ -364,9 +364,16 @@ _GROUPS: Rule = (
     ),
     "a column of the CSV file, or a list with the group of every training row: whole numbers or text",
 )
+_BETWEEN: Rule = (
+    lambda v: isinstance(v, list) and len(v) == 2 and _numbers(v) and v[0] < v[1],
+    "two numbers > 0, the lower one first, such as [1e-3, 1e3]",
+)
 _RULES_VALIDATION = {
     "parameter": TEXT,
     "values": _VALUES,
+    "regret": number(0.0, float("inf"), "a number > 0, in the units of the metric"),
+    "between": _BETWEEN,
+    "max_fits": whole(2, "a whole number >= 2 and <= 1,000", SETTINGS.max_fits),
     "folds": whole(2, "a whole number >= 2 and <= 1,000", SETTINGS.max_fits),
     "metric": TEXT,
     "rule": one_of(["best", "one_se"]),
@@ -399,6 +406,13 @@ def _read_validation(reading: ProblemFileReader) -> None:
         raise file.error(
             'the rule of one standard error is of one parameter: write rule = "best"', ("validation", "rule"), value=True
         )  # fmt: skip
+    if "regret" in said and ("values" in said or "between" not in said):
+        raise file.error(
+            "regret is of all values of an interval: write between = [1e-3, 1e3] in place of values", ("validation", "regret"), value=True
+        )  # fmt: skip
+    if "regret" not in said and not {"between", "max_fits"}.isdisjoint(said):
+        key = "between" if "between" in said else "max_fits"
+        raise file.error(f"{key} is of a proven choice: write regret = 0.005 beside it", ("validation", key))
     chosen = list(said["values"]) if several else [said["parameter"]]
     for name in chosen:
         if name not in known:

@@ -53,7 +53,8 @@ def plot_cross_validation(found: Any, *, title: str | None = None, ax: Axes | No
     -------
     matplotlib Axes
         One parameter is a curve: the mean over folds with a band of one standard error, every fold in grey, a line at the best value and
-        one at that of the one-standard-error rule. Two or more are a map, a cell a point: the last parameter across, a ring around the best.
+        one at that of the one-standard-error rule. With a proof it is the band that all values lie in, and the fits.
+        Two or more are a map, a cell a point: the last parameter across, a ring around the best.
 
     Raises
     ------
@@ -84,7 +85,8 @@ def plot_cross_validation(found: Any, *, title: str | None = None, ax: Axes | No
     best = found.best  # says so where no fold has a number
     if len(found.names) == 1:
         ax = axes_for(ax)
-        _curve(found, ax, title is not None)
+        draw = _curve if getattr(found, "proof", None) is None else _band
+        draw(found, ax, title is not None)
     else:
         width, height = len(list(dict.fromkeys(p[-1] for p in found.points))), len(_rows(found))
         ax = axes_for(ax, float(np.clip(0.6 * width + 3.0, 5.0, 10.0)), float(np.clip(0.45 * height + 1.8, 3.0, 9.0)))  # fmt: skip
@@ -116,7 +118,40 @@ def _curve(found: Any, ax: Axes, titled: bool) -> None:
     _scale(values, ax)
     ax.set_xlabel(found.names[0])
     ax.set_ylabel(_measured(found))
-    # above the picture, where no curve runs through it; below it where a title stands there
+    _put_legend(ax, titled)
+
+
+def _band(found: Any, ax: Axes, titled: bool) -> None:
+    """The scores that are possible at all values, the fits, and the line that no value passes."""
+    low, high, best, worst = found.proof.intervals.T
+    values, top = np.array([value for (value,) in found.points]), found.mean[found._best]
+    ends = np.column_stack([low, high]).ravel()
+    possible: dict[str, Any] = {
+        "color": COLOURS[0],
+        "alpha": 0.2,
+        "linewidth": 0,
+        "label": "possible at any value",
+    }
+    ax.fill_between(ends, np.repeat(worst, 2), np.repeat(best, 2), **possible)
+    ax.plot(values, found.mean, color=COLOURS[0], linestyle="none", marker="o", markersize=4, label="fits")
+    ax.axvline(
+        found.best_value, color=COLOURS[1], linewidth=1.4, zorder=0, label=f"best: {found.best_value:.3g}"
+    )
+    limit = top + found.proof.value * (1.0 if found.higher_is_better else -1.0)
+    ax.axhline(
+        limit, color="0.3", linewidth=1.2, linestyle="--", label=f"no value is better than {limit:.3g}"
+    )
+    _scale(values, ax)
+    # far from the best, bounds are as wide as they may be: the picture shows where scores are
+    step = 0.15 * max(float(np.ptp(found.mean)), abs(limit - top), 1e-12)
+    ax.set_ylim(min(found.mean.min(), limit) - step, max(found.mean.max(), limit) + step)
+    ax.set_xlabel(found.names[0])
+    ax.set_ylabel(_measured(found))
+    _put_legend(ax, titled)
+
+
+def _put_legend(ax: Axes, titled: bool) -> None:
+    """Above the picture, where no curve runs through it; below it where a title stands there."""
     where: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (0.0, -0.16)} if titled else {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0)}  # fmt: skip
     ax.legend(frameon=False, fontsize=9, ncols=2, **where)
 

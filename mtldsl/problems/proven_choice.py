@@ -1,0 +1,383 @@
+"""Choice of a parameter that is proven: no value in an interval has an error on the folds that is lower by more than a regret.
+
+Between two fits every held-out score is bounded (`mtldsl.problems.error_bounds`). An interval whose best possible score beats the best fit by
+more than the regret is halved while that helps, and then gets a fit in its middle.
+"""
+
+from __future__ import annotations
+
+import copy
+import heapq
+import itertools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mtldsl.data.tasks import Tasks
+from mtldsl.errors import ModelError
+from mtldsl.language.scalars import Parameter
+from mtldsl.problems.cross_validation_result import CrossValidation, ProvenRegret, Trial
+from mtldsl.problems.error_bounds import Bracket, Fit, FoldBounds, ParameterForm, extreme_answers
+from mtldsl.problems.folds import Fold, model_on_tasks
+from mtldsl.problems.lambda_max import require_own
+from mtldsl.problems.path import ParameterValues, WarmStart, strengthens_losses
+from mtldsl.solution.measures import Measure
+from mtldsl.solution.predictors import predictor_of
+from mtldsl.solution.score import counted_measures, evaluate, mean_score
+from mtldsl.solution.solution import Solution
+from mtldsl.utils import interrupts
+from mtldsl.utils.caching import Store, path_cache
+from mtldsl.utils.progress import progress_bar
+from mtldsl.utils.validation import as_float, as_list, as_whole, quoted
+
+
+@dataclass(frozen=True)
+class ChoiceSettings:
+    """Limits of the search."""
+
+    tol: float = 1e-9  # relative gap of every fit where none is asked for: a wider one widens every bound
+    max_fits: int = 1000  # values, where no number is given
+    radius_ratio: float = (
+        1.5  # of the balls at the ends of an interval over that in its middle, above which halving it helps
+    )
+    min_log_width: float = (
+        1e-7  # intervals narrower than this stay as they are: their scores are equal to rounding
+    )
+
+
+SETTINGS = ChoiceSettings()
+
+#: Measures that may be better where some predictions are farther from their labels.
+_NOT_MONOTONE = ("explained_variance",)
+
+
+@dataclass(frozen=True)
+class ChoiceRequest:
+    """Choice that is asked for: a regret over an interval of a parameter's values, from `max_fits` values at most."""
+
+    parameter: Parameter
+    between: tuple[float, float]
+    regret: float
+    max_fits: int
+    weaker_is_larger: bool
+
+    @property
+    def ends(self) -> ParameterValues:
+        """The ends of the interval."""
+        return self.values(self.between)
+
+    def values(self, values: Iterable[float]) -> ParameterValues:
+        """Values from the most regularised one on."""
+        return ParameterValues(
+            {self.parameter: sorted(values, reverse=not self.weaker_is_larger)}, self.weaker_is_larger
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """An interval of values within a bracket of two fits, and what scores are possible in it."""
+
+    low: float
+    high: float
+    bracket: tuple[float, float]
+    best: float
+    worst: float
+    radius: tuple[float, float]
+
+    @property
+    def is_halved(self) -> bool:
+        """Tell whether halves of it have balls that are much smaller."""
+        return self.radius[1] > SETTINGS.radius_ratio * self.radius[0] and self._is_wide(self.low, self.high)
+
+    @property
+    def has_room(self) -> bool:
+        """Tell whether another fit fits between the two."""
+        return self._is_wide(*self.bracket)
+
+    @staticmethod
+    def _is_wide(low: float, high: float) -> bool:
+        return math.log(high / low) > SETTINGS.min_log_width
+
+
+class FoldFits:
+    """The fits of one fold, and the bounds between them."""
+
+    def __init__(self, problem: Any, parameter: Parameter, tasks: Tasks, part: Fold, between, typed: str):
+        model, (own,) = copy.deepcopy((problem, [parameter]), {id(tasks): tasks})
+        self.tasks, self.part, self.typed = tasks, part, typed
+        self.train = part.train(tasks)
+        self.model, self.parameter = model_on_tasks(model, self.train, part.learned), own
+        self.form = ParameterForm(self.model, own, between, typed)
+        self.made: Store = {}
+        self.solutions: dict[float, Solution] = {}
+        self.fits: dict[float, Fit] = {}
+        self.brackets: dict[tuple[float, float], Bracket] = {}
+        self.bounds: FoldBounds | None = None
+        self.predictor: Any = None
+
+    def solve(self, value: float, neighbours: Sequence[float], by: Measure, options: dict[str, Any]) -> Trial:
+        """Fit at a value, from where two neighbours lead to. KeyboardInterrupt after a signal."""
+        self.parameter.value = value
+        with path_cache(self.made):
+            solution = self.model.solve(warm_start=self._start(value, neighbours), **options)
+        if solution.interrupted or interrupts.is_signal_pending():
+            raise KeyboardInterrupt
+        if self.bounds is None:
+            self.bounds = FoldBounds(self.form, self.part.inputs(self.tasks, solution))
+            self.predictor = predictor_of(solution)
+        form = self.model.form()
+        self.fits[value] = self.bounds.fit(form, value, solution.blocks, solution.proof.certificate.proof)
+        self.solutions[value] = solution
+        score = self.part.score(self.tasks, solution, by, self.typed)
+        return Trial((value,), score, solution.status, solution.seconds)
+
+    def forget_all_but(self, values: set[float]) -> None:
+        """Keep the fits at these values alone."""
+        for value in self.fits.keys() - values:
+            del self.fits[value], self.solutions[value]
+        self.brackets = {ends: one for ends, one in self.brackets.items() if values.issuperset(ends)}
+
+    def _start(self, value: float, neighbours: Sequence[float]):
+        if len(neighbours) < 2:
+            return self.solutions[neighbours[0]] if neighbours else None
+        a, b = (self.solutions[one] for one in neighbours)
+        share = math.log(value / neighbours[0]) / math.log(neighbours[1] / neighbours[0])
+        blocks = {name: (1.0 - share) * A + share * b.blocks[name] for name, A in a.blocks.items()}
+        return WarmStart(blocks, (a if share < 0.5 else b).state)
+
+    def possible(
+        self, low: float, high: float, bracket, by: Measure
+    ) -> tuple[float, float, tuple[float, float]]:
+        """(the best possible score at any value in [low, high], the worst, the radii of the balls)."""
+        assert self.bounds is not None
+        if bracket not in self.brackets:
+            self.brackets[bracket] = self.bounds.between(*(self.fits[one] for one in bracket))
+        found = self.brackets[bracket].bounds(low, high)
+        ends = []
+        for z in (found.low, found.high):
+            answers = self.predictor.answers(z, by.needs, self.typed)
+            truth, each, weights = self.part.of_all_tasks(self.tasks, answers, by.needs)
+            ends.append(each)
+        best, worst = (
+            self._score(by, truth, each, weights)
+            for each in extreme_answers(truth, ends[0], ends[1], by.needs)
+        )
+        return best, worst, found.radius
+
+    def _score(self, by: Measure, truth, predicted, weights) -> float:
+        counted = counted_measures(by)
+        if counted is None or weights is not None:
+            return float(
+                evaluate(
+                    by,
+                    truth,
+                    predicted,
+                    self.part.names,
+                    table=self.tasks.is_shared,
+                    weights=weights,
+                    typed=self.typed,
+                )
+            )
+        found = np.full(len(truth), np.nan)
+        for i, (y, p) in enumerate(zip(truth, predicted, strict=True)):
+            there = ~(np.isnan(y) | np.isnan(p))
+            if by.is_defined(y[there]):
+                found[i] = counted(y[there], p[there], np.ones((1, int(there.sum()))))[0]
+        return float(mean_score(found, self.part.names))
+
+
+def _mean(scores: Sequence[float]) -> float:
+    """The mean over the folds that have a number, which labels alone decide; NaN where none has."""
+    known = [score for score in scores if not math.isnan(score)]
+    return sum(known) / len(known) if known else math.nan
+
+
+class ProvenChoice:
+    """The search for a value over all folds."""
+
+    def __init__(
+        self,
+        asked: ChoiceRequest,
+        folds: Sequence[FoldFits],
+        by: Measure,
+        options: dict[str, Any],
+        tell: Callable[[str], None],
+    ):
+        self.asked, self.folds, self.by = asked, folds, by
+        self.options, self._tell = {"tol": SETTINGS.tol} | options, tell
+        self.trials: dict[float, list[Trial]] = {}
+        self._heap: list[tuple[float, int, Cell]] = []
+        self._order = itertools.count()
+        self.best = -math.inf  # times the direction, in which higher is better
+
+    def run(self) -> None:
+        """Fit at both ends, then where a better value is possible."""
+        low, high = self.asked.between
+        self._fit(low, [])
+        self._fit(high, [low])
+        if not math.isfinite(self.best):
+            return  # no fold has a number: who asks for the best value is told so
+        self._push(low, high, (low, high))
+        while self._heap and len(self.trials) < self.asked.max_fits:
+            cell = self._heap[0][2]
+            if self._gain(cell) <= self.asked.regret:
+                break
+            if cell.is_halved:
+                heapq.heappop(self._heap)
+                middle = math.sqrt(cell.low * cell.high)
+                self._push(cell.low, middle, cell.bracket)
+                self._push(middle, cell.high, cell.bracket)
+            elif cell.has_room:
+                self._refine(cell.bracket)
+            else:
+                break  # fits that are equal to rounding do not decide: ties, or scores of zero
+
+    @property
+    def cells(self) -> list[Cell]:
+        """All intervals, in order."""
+        return sorted((cell for _, _, cell in self._heap), key=lambda cell: cell.low)
+
+    def proven(self) -> ProvenRegret:
+        """Return what is proven so far."""
+        cells = self.cells
+        regret = max((self._gain(cell) for cell in cells), default=math.inf)
+        intervals = np.array([(cell.low, cell.high, cell.best, cell.worst) for cell in cells]).reshape(-1, 4)
+        return ProvenRegret(
+            self.asked.regret,
+            max(regret, 0.0),
+            self.asked.between,
+            intervals,
+            len(self.trials) * len(self.folds),
+        )
+
+    def _gain(self, cell: Cell) -> float:
+        """By how much a value in it may be better than the best one so far."""
+        return self.by.direction * cell.best - self.best
+
+    def _fit(self, value: float, neighbours: Sequence[float]) -> None:
+        found = [fold.solve(value, neighbours, self.by, self.options) for fold in self.folds]
+        self.trials[value] = found
+        mean = _mean([float(trial.score) for trial in found])
+        if not math.isnan(mean):
+            self.best = max(self.best, self.by.direction * mean)
+        self._tell(f"{self.by.name} {mean:.4g} at {value:.4g}")
+
+    def _push(self, low: float, high: float, bracket: tuple[float, float]) -> None:
+        found = [fold.possible(low, high, bracket, self.by) for fold in self.folds]
+        best, worst = _mean([one[0] for one in found]), _mean([one[1] for one in found])
+        radius = sum(one[2][0] for one in found), sum(one[2][1] for one in found)
+        cell = Cell(low, high, bracket, best, worst, radius)
+        heapq.heappush(self._heap, (-self.by.direction * best, next(self._order), cell))
+
+    def _refine(self, bracket: tuple[float, float]) -> None:
+        """A fit in the middle of those intervals of a bracket that are open; these then are between that fit and a neighbour."""
+        is_open = [
+            cell.bracket == bracket and self._gain(cell) > self.asked.regret for _, _, cell in self._heap
+        ]
+        cells = [entry[2] for entry, own in zip(self._heap, is_open, strict=True) if own]
+        self._heap = [entry for entry, own in zip(self._heap, is_open, strict=True) if not own]
+        heapq.heapify(self._heap)
+        middle = math.sqrt(min(cell.low for cell in cells) * max(cell.high for cell in cells))
+        self._fit(middle, bracket)
+        for cell in cells:
+            for low, high in ((cell.low, min(cell.high, middle)), (max(cell.low, middle), cell.high)):
+                if low < high:
+                    self._push(low, high, (bracket[0], middle) if high <= middle else (middle, bracket[1]))
+        kept = {
+            value
+            for _, _, cell in self._heap
+            if self._gain(cell) > self.asked.regret
+            for value in cell.bracket
+        }
+        for fold in self.folds:
+            fold.forget_all_but(kept)
+
+
+def choose_proven(
+    asked: ChoiceRequest, problem: Any, tasks: Tasks, parts: Sequence[Fold], by: Measure, options: dict[str, Any], told: tuple, progress: bool
+) -> CrossValidation:  # fmt: skip
+    """The scores at all values that were fitted, and what is proven of all others.
+
+    told : the notes, the text of the model and the hashes of the folds, as the result has them
+    """
+    typed = f"cross_validate({asked.parameter.name}, regret={asked.regret:g})"
+    if by.name in _NOT_MONOTONE:
+        raise ModelError(
+            f"{by.name} may fall where every prediction comes nearer to its label, and is not bounded row by row", term=typed,
+            write_instead="write another metric, such as metric='r2'",
+        )  # fmt: skip
+    folds = [FoldFits(problem, asked.parameter, tasks, part, asked.between, typed) for part in parts]
+    with progress_bar(f"choosing {asked.parameter.name}, value", asked.max_fits, progress) as tell:
+        search = ProvenChoice(asked, folds, by, options, tell)
+        search.run()
+    grid = asked.values(search.trials)
+    trials = [[search.trials[value][k] for (value,) in grid.points] for k in range(len(parts))]
+    found = CrossValidation.of(grid, by, parts, trials, *told)
+    found.proof = search.proven() if math.isfinite(search.best) else None
+    return found
+
+
+def checked_choice(
+    problem: Any, lam: Any, values: Any, between: Any, regret: Any, max_fits: Any, options: dict[str, Any], typed: str
+) -> ChoiceRequest | None:  # fmt: skip
+    """Return what is asked for by regret and between; None without them. ModelError with what to write for anything else."""
+
+    def refuse(what: str, said: str, write_instead: str) -> ModelError:
+        return ModelError(what, term=f"{typed}({said})", write_instead=write_instead)
+
+    if regret is None:
+        for name, value in (("between", between), ("max_fits", max_fits)):
+            if value is not None:
+                raise refuse(
+                    f"{name} is of a proven choice",
+                    f"lam, {name}={quoted(value)}",
+                    f"write regret=0.005 beside it, or leave {name} out",
+                )
+        return None
+    bound, most = as_float(regret), SETTINGS.max_fits if max_fits is None else as_whole(max_fits)
+    if bound is None or not 0.0 < bound < math.inf:
+        raise refuse(
+            "the regret is a number above 0, in the units of the metric",
+            f"lam, regret={quoted(regret)}",
+            "write such as regret=0.005",
+        )
+    if most is None or most < 2:
+        raise refuse(
+            "a proof needs two values at least",
+            f"lam, max_fits={quoted(max_fits)}",
+            "write a whole number above 1, or leave it out",
+        )
+    listed = list(lam) if isinstance(lam, dict) else as_list(lam)
+    if listed is not None and len(listed) == 1:
+        values = lam[listed[0]] if isinstance(lam, dict) else values
+        lam = listed[0]
+    if not isinstance(lam, Parameter):
+        raise refuse(
+            "a regret is proven for one parameter",
+            f"{quoted(lam)}, regret={bound:g}",
+            "choose one parameter after the other",
+        )
+    require_own(lam, problem.parameters, f"{typed}({quoted(lam)}, ...)")
+    if values is not None:
+        raise refuse(
+            "all values of an interval are covered, and none are listed", f"{lam.name}, {quoted(values)}, regret={bound:g}",
+            "write between=(1e-3, 1e3) in place of values",
+        )  # fmt: skip
+    ends = [as_float(one) for one in as_list(between) or []]
+    low, high = ends if len(ends) == 2 else (None, None)
+    if low is None or high is None or not 0.0 < low < high < math.inf:
+        raise refuse(
+            "the interval is two numbers, 0 < low < high",
+            f"{lam.name}, between={quoted(between)}",
+            "write such as between=(1e-3, 1e3)",
+        )
+    if options.get("max_seconds") is not None:
+        raise refuse(
+            "a fit that is cut short proves little",
+            f"{lam.name}, max_seconds=...",
+            "write max_fits, the number of values at most",
+        )
+    return ChoiceRequest(lam, (low, high), bound, most, strengthens_losses(problem, lam))
