@@ -12,7 +12,7 @@ from benchmarks.papers.calibrated_methods import EXTRAS, METHODS
 from benchmarks.papers.calibrated_paper import PAPER_SYNTHETIC, PAPER_TABLE
 from benchmarks.papers.calibrated_sections import convergence_section, mu_section, time_section
 from benchmarks.papers.claim import reading, written
-from benchmarks.papers.given_data import data_lines
+from benchmarks.papers.given_data import data_lines, how_it_was_run
 from benchmarks.papers.rows import rows_of
 
 __all__ = ["report"]
@@ -23,9 +23,7 @@ RIVALS = tuple(name for name in METHODS if name != "NC-CMTL")
 
 def report(results: Path, log=print) -> Path:
     """Write calibrated.md and its figures; parts without runs are left out."""
-    notes = results / "calibrated_notes.txt"
-    lines = notes.read_text().strip().splitlines() if notes.is_file() else []
-    given = data_lines(results, "calibrated", labels=False)
+    given = data_lines(results, "calibrated")
     # a folder holds the paper's studies, or those of one file of the user
     name = given[0].split(":")[0] if given else ""
     read = reading(in_general(results, name) if given else claims(results))
@@ -40,10 +38,7 @@ def report(results: Path, log=print) -> Path:
         "## Reading",
         "",
         *(read or ["- One partition alone: nothing can be compared."]),
-        "",
-        "## How it was run, and what differs from the paper",
-        "",
-        *(f"- {line}" for line in [*given, *lines] if line.strip()),
+        *how_it_was_run(results, "calibrated"),
         "",
     ]
     sarcos, school = (name, name) if given else ("SARCOS (4,449-row subsample)", "School, 20 % to train on")

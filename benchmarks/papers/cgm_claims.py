@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from benchmarks.papers.cgm_data import FOLDS
 from benchmarks.papers.cgm_paper import PAPER_SCENE, PAPER_TABLE_2, PAPER_TABLE_4
 from benchmarks.papers.claim import UNTESTED, Claim, Pair, by_share, judged, verdict
 from mtldsl.data.synthetic import STAR
@@ -78,7 +79,7 @@ def _star(rows, noisy) -> list[Claim]:
         )
         off = max(abs(means[m] - v) for m, v in PAPER_TABLE_2.items() if m in means)
         found.append(
-            Claim("Table 2", "The figures are those printed (within .005)", verdict(off < 0.005), f"Farthest by {off:.3f}.", command)
+            Claim("Table 2", "The figures are those printed", UNTESTED, f"Farthest by {off:.3f}; the paper's one draw is not published.", command)
         )  # fmt: skip
     return found
 
@@ -87,7 +88,7 @@ def _first_edges(rows) -> Claim:
     right = [set(row["edges"].split(";")[:4]) == _TRUE for row in rows]
     seen = f"So on {sum(right)} of {len(right)} draws, with and without noise." if right else ""
     says = "The first edges that the dual asks for are the true ones"
-    return Claim("Section 5.2", says, by_share(sum(right), len(right)), seen, f"{_COMMAND} scores")
+    return Claim("Section 5.2", says, by_share(sum(right), len(right)), seen, f"{_COMMAND} scores", True)
 
 
 def _convergence(history) -> list[Claim]:
@@ -99,17 +100,19 @@ def _convergence(history) -> list[Claim]:
     values = {name: (float(row["objective"]), int(row["epoch"])) for name, row in last.items()}
     lowest = min(values, key=lambda name: values[name][0])
     text = "; ".join(f"{name} {v:.3f} after {epoch} epochs" for name, (v, epoch) in values.items())
-    seen = f"Last objective: {text}. With all edges there is more to fit with, so that the lowest is theirs; the penalties differ."
+    seen = f"Last objective: {text}. More edges cannot raise the least objective, so that all of them have the lowest; the penalties differ."
     found = [Claim("Figure 2", says, verdict(lowest == "CGM"), seen, command)]
     if "CGM, SPDCA" in last:
-        slow, fast = values["CGM, SPDCA"], values["CGM"]
-        edges = int(last["CGM, SPDCA"]["edges"] or 0)
-        found.append(
-            Claim(
-                "Algorithm 2", "The stochastic proximal dual method (corrected) gets there", verdict(slow[0] <= 1.1 * fast[0]),
-                f"Objective {slow[0]:.3f} with {edges} edges after {slow[1]} epochs, where CGM is at {fast[0]:.3f} after {fast[1]}.", command,
-            )
-        )  # fmt: skip
+        slow = last["CGM, SPDCA"]
+        # beside what the other solver has after no more epochs
+        fast = [row for row in of(history, "CGM") if int(row["epoch"]) <= int(slow["epoch"])][-1]
+        says = "The stochastic proximal dual method (corrected) gets there"
+        holds = float(slow["objective"]) <= 1.1 * float(fast["objective"])
+        seen = "; ".join(
+            f"{name} {float(row['objective']):.3f} with {row['edges']} edges after {row['epoch']} epochs"
+            for name, row in (("SPDCA", slow), ("CGM's other solver", fast))
+        )
+        found.append(Claim("Algorithm 2", says, verdict(holds), f"Objective: {seen}.", command))
     return found
 
 
@@ -142,6 +145,10 @@ _RIVALS = (
 )  # fmt: skip
 
 
+#: Of these the paper says, or prints, no more: its text on HLLM-L1, MMOC's micro-F1 in Table 3.
+_COMPARABLE = ("MMOC", "HLLM-L1")
+
+
 def in_general(name: str, rows, command: str) -> list[Claim]:
     """Those of Table 3 that can be asked of any labels."""
     return judged(_against_rivals(name, rows, command))
@@ -160,10 +167,11 @@ def _against_rivals(name: str, rows, command: str) -> list[Claim]:
             a, b = ({row["seed"]: float(row[measure]) for row in some} for some in (ours, theirs))
             d = np.array([a[s] - b[s] for s in sorted(set(a) & set(b))])
             if d.size > 1:
-                pairs.append(Pair(measure, -d if less else d))
+                pairs.append(Pair(measure, -d if less else d, 1 / FOLDS))
         if pairs or printed:
-            says = f"CGM is better than {rival} on {name.capitalize()}"
-            found.append(Claim(where, says, UNTESTED, "", command, not printed, tuple(pairs)))
+            equal = printed and rival in _COMPARABLE
+            says = f"CGM is {'better than, or comparable to,' if equal else 'better than'} {rival} on {name.capitalize()}"
+            found.append(Claim(where, says, UNTESTED, "", command, not printed, tuple(pairs), or_equal=equal))
     return found
 
 

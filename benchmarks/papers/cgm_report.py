@@ -19,7 +19,7 @@ from benchmarks.papers.cgm_paper import (
 )
 from benchmarks.papers.cgm_studies import NOISES, SIZES
 from benchmarks.papers.claim import reading, written
-from benchmarks.papers.given_data import data_lines
+from benchmarks.papers.given_data import how_it_was_run
 from benchmarks.papers.printed import printed
 from benchmarks.papers.rows import rows_of
 from mtldsl.data.synthetic import STAR
@@ -33,8 +33,6 @@ _TRUE = {f"y{i}--y{j}" for i, j in STAR}
 
 def report(results: Path, log=print) -> Path:
     """Write cgm.md and its figures; parts without runs are left out."""
-    notes = results / "cgm_notes.txt"
-    lines = notes.read_text().strip().splitlines() if notes.is_file() else []
     rows, history = rows_of(results / "cgm_runs.csv"), rows_of(results / "cgm_history.csv")
     studies = {name: [row for row in rows if row["study"] == name] for name in {row["study"] for row in rows}}
     given = [name for name in studies if name not in _OWN_SOLVERS and not name.startswith("growth")]
@@ -48,10 +46,7 @@ def report(results: Path, log=print) -> Path:
         "## Reading",
         "",
         *_reading(studies, given, history),
-        "",
-        "## How it was run, and what differs from the paper",
-        "",
-        *(f"- {line}" for line in [*data_lines(results, "cgm"), *lines] if line.strip()),
+        *how_it_was_run(results, "cgm"),
     ]
     if "star" in studies:
         parts += ["", *_star(studies["star"], studies.get("star, noise", []))]

@@ -18,7 +18,7 @@ from benchmarks.papers.fetr_sections import (
     rounds_section,
     weights_section,
 )
-from benchmarks.papers.given_data import data_lines
+from benchmarks.papers.given_data import data_lines, how_it_was_run
 from benchmarks.papers.rows import rows_of
 
 __all__ = ["report"]
@@ -29,9 +29,7 @@ _NAMES = {"FETR (block)": "FETR, the paper's algorithm"}
 
 def report(results: Path, log=print) -> Path:
     """Write fetr.md and its figures; parts without runs are left out."""
-    notes = results / "fetr_notes.txt"
-    lines = notes.read_text().strip().splitlines() if notes.is_file() else []
-    given = data_lines(results, "fetr", labels=False)
+    given = data_lines(results, "fetr")
     rows = rows_of(results / "fetr_runs.csv")
     # a folder holds the paper's studies, or those of one file of the user
     name = given[0].split(":")[0] if given else "SARCOS, 4,449-row subsample"
@@ -48,11 +46,7 @@ def report(results: Path, log=print) -> Path:
         "## Reading",
         "",
         *(read or ["- One partition alone: nothing can be compared."]),
-        "",
-        "## What differs from the paper, and how it was run",
-        "",
-        *(f"- {line}" for line in [*given, *lines] if line.strip()),
-        *_networks(rows),
+        *how_it_was_run(results, "fetr", *_networks(rows)),
     ]
     if rows:
         parts += ["", *(_any_prediction(rows, name) if given else _prediction(rows))]
@@ -82,7 +76,7 @@ def _networks(rows) -> list[str]:
     shared = any(row["preparation"] == "scaled labels" for row in rows)
     missing = networks_missing()
     if missing and shared and not any(row["method"] in NETWORKS for row in rows):
-        return [f"- {missing[0].upper()}{missing[1:]}."]
+        return [f"{missing[0].upper()}{missing[1:]}."]
     return []
 
 

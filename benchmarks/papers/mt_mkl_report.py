@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.papers.claim import reading, written
-from benchmarks.papers.given_data import data_lines
+from benchmarks.papers.given_data import how_it_was_run
 from benchmarks.papers.mt_mkl_claims import claims, in_general
 from benchmarks.papers.mt_mkl_data import STUDIES
 from benchmarks.papers.mt_mkl_figures import draw_roc, draw_similarity
@@ -24,8 +24,6 @@ _NAMES = (*METHODS, *EXTRAS)
 
 def report(results: Path, log=print) -> Path:
     """Write mt_mkl.md and its figures; parts without runs are left out."""
-    notes = results / "mt_mkl_notes.txt"
-    lines = notes.read_text().strip().splitlines() if notes.is_file() else []
     rows = rows_of(results / "mt_mkl_runs.csv")
     studies = {
         study: Runs([row for row in rows if row["study"] == study])
@@ -41,10 +39,7 @@ def report(results: Path, log=print) -> Path:
         "## Reading",
         "",
         *_reading(studies),
-        "",
-        "## How it was run, and what differs from the paper",
-        "",
-        *(f"- {line}" for line in [*data_lines(results, "mt_mkl"), *lines] if line.strip()),
+        *how_it_was_run(results, "mt_mkl"),
     ]
     for study, runs in studies.items():
         if study == "corrected":
