@@ -26,7 +26,7 @@ def report(results: Path, log=print) -> Path:
     given = data_lines(results, "calibrated")
     # a folder holds the paper's studies, or those of one file of the user
     name = given[0].split(":")[0] if given else ""
-    read = reading(in_general(results, name) if given else claims(results))
+    read = reading(in_general(results, name) if given else claims(results), bool(given))
     parts = [
         "# Calibrated multi-task learning (NC-CMTL): the paper's experiments",
         "",

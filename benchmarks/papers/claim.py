@@ -196,12 +196,12 @@ def counts(claims: Iterable[Claim]) -> Counter:
     return Counter(claim.verdict for claim in claims if not claim.ours)
 
 
-def reading(claims: list[Claim]) -> list[str]:
-    """A line each, for a report; what has no rows is left out."""
+def reading(claims: list[Claim], given: bool = False) -> list[str]:
+    """A line each, for a report; what has no rows is left out, of data given by a user all that is not judged."""
     return [
         f"- **{claim.says}** ({'our question' if claim.ours else claim.where}): {claim.verdict}. {claim.seen}"
         for claim in claims
-        if claim.verdict != UNTESTED or claim.seen
+        if claim.verdict != UNTESTED or (claim.seen and not given)
     ]
 
 

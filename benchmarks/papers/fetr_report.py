@@ -33,7 +33,7 @@ def report(results: Path, log=print) -> Path:
     rows = rows_of(results / "fetr_runs.csv")
     # a folder holds the paper's studies, or those of one file of the user
     name = given[0].split(":")[0] if given else "SARCOS, 4,449-row subsample"
-    read = reading(in_general(rows, name, "") if given else claims(results))
+    read = reading(in_general(rows, name, "") if given else claims(results), bool(given))
     parts = [
         "# FETR: the paper's experiments",
         "",
@@ -143,8 +143,8 @@ def _sarcos_table(rows, preparation) -> list[str]:
 
 def _nmse_table(rows, data, preparation, paper) -> list[str]:
     table = [
-        "| method | partitions | NMSE, mean ± deviation over them | paper | settings chosen | capped fits |",
-        "|---|---|---|---|---|---|",
+        f"| method | partitions | NMSE, mean ± deviation over them{' (the paper)' * bool(paper)} | settings chosen | capped fits |",
+        "|---|---|---|---|---|",
     ]
     for method in _METHODS:
         found = values_of(rows, data, preparation, method)
@@ -154,8 +154,8 @@ def _nmse_table(rows, data, preparation, paper) -> list[str]:
         capped = sum(int(row["capped"]) for row in found)
         capped = "ten rounds, all" if method in ("MTFRL", "FETR (block)") else capped
         table.append(
-            f"| {_NAMES.get(method, method)} | {len(found)} | {_mean(found)} | "
-            + (f"{printed[0]:.4f} ± {printed[1]:.4f}" if printed else "")
+            f"| {_NAMES.get(method, method)} | {len(found)} | {_mean(found)}"
+            + (f" ({printed[0]:.4f} ± {printed[1]:.4f})" if printed else "")
             + f" | {_chosen(found)} | {capped} of {sum(int(row['fits']) for row in found)} |"
         )
     return [*table, "", *_pairs(rows, data, preparation)] if len(table) > 2 else []

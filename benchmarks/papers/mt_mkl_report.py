@@ -13,7 +13,7 @@ from benchmarks.papers.mt_mkl_claims import claims, in_general
 from benchmarks.papers.mt_mkl_data import STUDIES
 from benchmarks.papers.mt_mkl_figures import draw_roc, draw_similarity
 from benchmarks.papers.mt_mkl_methods import EXTRAS, HIERARCHIES, METHODS, USES_HIERARCHY
-from benchmarks.papers.mt_mkl_paper import PAPER_AUC, PROTOTYPE_AUC, PROTOTYPE_C
+from benchmarks.papers.mt_mkl_paper import PAPER_AUC
 from benchmarks.papers.mt_mkl_runs import Runs, cell
 from benchmarks.papers.rows import rows_of
 
@@ -60,7 +60,7 @@ def _reading(studies) -> list[str]:
     lines = reading(claims(studies))
     for study, runs in studies.items():
         if study not in STUDIES:
-            found = reading(in_general(runs, "inferred", ""))
+            found = reading(in_general(runs, "inferred", ""), True)
             lines += [f"{line[:2]}{study}: {line[2:]}" for line in found]
     return lines or ["- One draw, or split, alone: nothing can be compared."]
 
@@ -74,8 +74,7 @@ def _corrected(runs: Runs) -> list[str]:
         "",
         "![ROC curves, and AUC against C](mt_mkl_roc.png)",
         "",
-        f"Mean ± standard deviation over {_several(runs.count, 'draw')} of the AUC averaged over tasks; the paper's figure is of one draw, the "
-        f"prototype's the mean of four at C = {PROTOTYPE_C:g}. "
+        f"Mean ± standard deviation over {_several(runs.count, 'draw')} of the AUC averaged over tasks; the paper's figure is of one draw. "
         f"No classifier has more than {runs.part(runs.seeds[0]).bayes_auc:.3f} (Bayes). Best C: "
         "the C with the highest AUC on the test rows, which shows what the choice of C costs.",
         "",
@@ -113,16 +112,14 @@ def _corrected(runs: Runs) -> list[str]:
     ]
 
 
-def _table(runs: Runs, hierarchy: str, methods, beside: bool = False, at_one_C: bool = True) -> list[str]:
-    """beside: with the paper's and the prototype's figures."""
+def _table(runs: Runs, hierarchy: str, methods, beside: bool = False) -> list[str]:
+    """beside: with the paper's figures."""
     heads = {
         "method": True,
         "AUC, C chosen": True,
         "paper": beside,
         "C chosen: median (range)": True,
         "best C: AUC": True,
-        f"AUC at C = {PROTOTYPE_C:g}": at_one_C,
-        "prototype": beside,
         "weights that count": True,
         "not certified": True,
         "s a path": True,
@@ -144,8 +141,6 @@ def _table(runs: Runs, hierarchy: str, methods, beside: bool = False, at_one_C: 
             _digits(PAPER_AUC.get(method)),
             f"{np.median(Cs):.2g} ({Cs.min():.2g} to {Cs.max():.2g})",
             cell([max(float(row["auc"]) for row in unit.rows) for unit in units]),
-            cell(runs.at(method, hierarchy, PROTOTYPE_C)),
-            _digits(PROTOTYPE_AUC.get(method)),
             f"{np.mean([int(row['nodes']) for row in chosen]):.0f} of {len(units[0].theta)}",
             f"{sum(row['status'] != 'optimal' for row in fits)} of {len(fits)}",
             f"{np.median([sum(float(row['seconds']) for row in unit.rows) for unit in units]):.1f}",
@@ -270,7 +265,7 @@ def _given(runs: Runs, study: str) -> list[str]:
         "",
         f"{_several(runs.count, 'random split')}, the tree inferred from the training rows; an intercept a task.",
         "",
-        *_table(runs, "inferred", METHODS, at_one_C=False),
+        *_table(runs, "inferred", METHODS),
         "",
         *_pairs(runs, "inferred"),
     ]

@@ -9,7 +9,7 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.papers.claim import UNTESTED, reading, written
+from benchmarks.papers.claim import reading, written
 from benchmarks.papers.given_data import data_lines
 from benchmarks.papers.smtl_claims import FEWEST, agreement, best_of_all, claims
 from benchmarks.papers.smtl_figures import draw_imbalance
@@ -40,8 +40,7 @@ def report(runs: Path, path: Path, console: Console) -> None:
         "",
     ]
     given = data_lines(path.parent, "smtl")
-    said = [claim for claim in claims(main, imbalance) if not given or claim.verdict != UNTESTED]
-    read = [*reading(said), *best_of_all(main), *agreement(main)]
+    read = [*reading(claims(main, imbalance), bool(given)), *best_of_all(main), *agreement(main)]
     text += [
         "## Reading",
         "",
