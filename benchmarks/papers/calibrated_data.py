@@ -8,18 +8,7 @@ import numpy as np
 
 from mtldsl import Tasks, datasets
 
-__all__ = [
-    "FOLDS",
-    "GIVEN",
-    "SIZES",
-    "Preparation",
-    "folds",
-    "nmse",
-    "part",
-    "pooled_nmse",
-    "sizes_of",
-    "tested_share",
-]
+__all__ = ["FOLDS", "GIVEN", "SIZES", "Preparation", "folds", "nmse", "part", "pooled_nmse", "sizes_of"]
 
 #: The rows to train on: for School, per cent of each school's rows; for SARCOS, their number.
 SIZES = {"school": (10, 20, 30), "sarcos": (100, 200, 300)}
@@ -37,11 +26,6 @@ GIVEN: dict[str, Tasks] = {}
 def sizes_of(data: str) -> tuple[int, ...]:
     """What the training parts are called by: rows for SARCOS, else per cent of the rows."""
     return SIZES.get(data, (20, 40, 60))
-
-
-def tested_share(data: str) -> float:
-    """The share of the rows that a partition tests, the mean over the sizes."""
-    return 0.2 if data == "sarcos" else 1.0 - float(np.mean(sizes_of(data))) / 100
 
 
 def part(data: str, size: int, number: int) -> tuple[Tasks, Tasks]:

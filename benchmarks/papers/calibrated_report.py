@@ -13,7 +13,7 @@ from benchmarks.papers.calibrated_paper import PAPER_SYNTHETIC, PAPER_TABLE
 from benchmarks.papers.calibrated_sections import convergence_section, mu_section, time_section
 from benchmarks.papers.claim import reading, written
 from benchmarks.papers.given_data import data_lines, how_it_was_run
-from benchmarks.papers.rows import rows_of
+from benchmarks.papers.rows import cell, rows_of
 
 __all__ = ["report"]
 
@@ -57,12 +57,6 @@ def report(results: Path, log=print) -> Path:
     return path
 
 
-def _cell(values, digits: int = 4) -> str:
-    values = np.asarray(values, float)
-    deviation = f" ± {values.std(ddof=1):.{digits}f}" if values.size > 1 else ""
-    return f"{values.mean():.{digits}f}{deviation}"
-
-
 def _chosen(rows) -> str:
     counted = Counter(row["chosen"].replace(" ", ", ") for row in rows).most_common(3)
     return "; ".join(f"{setting} ({n})" if n > 1 else setting for setting, n in counted)
@@ -103,7 +97,7 @@ def _synthetic(results: Path) -> list[str]:
                 a, b, c, d = PAPER_SYNTHETIC[setting, method]
                 capped, fits = (sum(int(r[k]) for r in found) for k in ("uncertified", "fits"))
                 lines.append(
-                    f"| {setting} | {variant} | {method} | {len(found)} | {_cell(of['nmse'])} | {_cell(of['nmse_printed'])} | {a} ({b}) | {_cell(of['ee'])} | "
+                    f"| {setting} | {variant} | {method} | {len(found)} | {cell(of['nmse'])} | {cell(of['nmse_printed'])} | {a} ({b}) | {cell(of['ee'])} | "
                     f"{c} ({d}) | {np.mean(of['ee_noisy']):.3g} | {np.mean(of['ee_quiet']):.3g} | {np.median(of['rank']):g} | "
                     f"{_chosen(found)} | {capped} of {fits} | {np.median([float(r['fit_seconds']) for r in found]):.1f} |"
                 )
@@ -165,14 +159,14 @@ def _one_table(data, way, rows) -> list[str]:
         for size in sizes:
             printed = PAPER_TABLE.get((data, size, method))
             cells.append(
-                _cell([r["nmse"] for r in of_size[size]])
+                cell([r["nmse"] for r in of_size[size]])
                 + (f" [{len(of_size[size])}]" if len(of_size[size]) < most[size] else "")
                 + (f" ({printed[0]:.4f} ± {printed[1]:.4f})" if printed else "")
                 if of_size[size]
                 else ""
             )
         capped, failed, fits = (sum(int(r[k]) for r in every) for k in ("uncertified", "failed", "fits"))
-        pooled = _cell([r["pooled"] for r in of_size[sizes[-1]]]) if of_size[sizes[-1]] else ""
+        pooled = cell([r["pooled"] for r in of_size[sizes[-1]]]) if of_size[sizes[-1]] else ""
         ranks = "/".join(f"{np.median([int(r['rank']) for r in of_size[s]]):g}" for s in sizes if of_size[s])
         seconds = np.median([float(r["fit_seconds"]) for r in every])
         name = f"*{method}*" if method in EXTRAS or method == "NC-MTL" else method

@@ -10,7 +10,7 @@ from benchmarks.papers.claim import UNTESTED, Claim, Pair, by_share, judged, ver
 from benchmarks.papers.printed import printed
 from mtldsl.data.synthetic import STAR
 
-__all__ = ["claims", "in_general", "of"]
+__all__ = ["claims", "in_general", "mean", "of"]
 
 _TRUE = {f"y{i}--y{j}" for i, j in STAR}
 _COMMAND = "python -m benchmarks.papers.cgm --study"
@@ -22,7 +22,7 @@ def of(rows, method) -> list[dict]:
     return [row for row in rows if row["method"] == method]
 
 
-def _mean(rows, measure) -> float:
+def mean(rows, measure) -> float:
     return float(np.mean([float(row[measure]) for row in rows]))
 
 
@@ -57,7 +57,7 @@ def _star(rows, noisy) -> list[Claim]:
         )
     )  # fmt: skip
     others = [m for m in PAPER_TABLE_2 if m != "CGM" and of(rows, m)]
-    means = {m: _mean(of(rows, m), "hamming") for m in ("CGM", "CGM, refit", *others) if of(rows, m)}
+    means = {m: mean(of(rows, m), "hamming") for m in ("CGM", "CGM, refit", *others) if of(rows, m)}
     lowest = all(means["CGM"] < means[m] for m in others) if "CGM" in means and others else None
     text = "; ".join(
         f"{m} {v:.4f}" + (f" (paper {PAPER_TABLE_2[m]:.3f})" if m in PAPER_TABLE_2 else "")
@@ -126,7 +126,7 @@ def _figures(rows) -> list[Claim]:
         runs = of(rows, method)
         if not runs:
             continue
-        means = {m: _mean(runs, m) for m in _LESS}
+        means = {m: mean(runs, m) for m in _LESS}
         printed = dict(zip(_LESS, PAPER_SCENE[method], strict=True))
         if method == "CGM":
             holds = all(
@@ -178,7 +178,7 @@ def _against_rivals(name: str, rows, command: str) -> list[Claim]:
 
 def _growth(rows, name: str, command: str) -> list[Claim]:
     means = {
-        int(m.split()[0]): _mean(of(rows, m), "hamming") for m in dict.fromkeys(row["method"] for row in rows)
+        int(m.split()[0]): mean(of(rows, m), "hamming") for m in dict.fromkeys(row["method"] for row in rows)
     }
     says = f"Edges improve the measures on {name}, and more than ten no further"
     if len(means) < 4 or not {0, 10} <= set(means):
@@ -201,7 +201,7 @@ def _elsewhere(rows) -> list[Claim]:
     ours = of(rows, "CGM")
     if not ours:
         return [*found, Claim("Table 4", says, verdict(None), "", command)]
-    means = _mean(ours, "macro_f1"), _mean(ours, "micro_f1")
+    means = mean(ours, "macro_f1"), mean(ours, "micro_f1")
     theirs = {name: (found["macro-F1"], found["micro-F1"]) for name, found in printed("CGM", "scene").items()}
     held = [mine > other for both in theirs.values() for mine, other in zip(means, both, strict=True)]
     text = "; ".join(f"{name} {macro:.3f}, {micro:.3f}" for name, (macro, micro) in theirs.items())

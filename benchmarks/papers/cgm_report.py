@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.papers.cgm_claims import claims, in_general
+from benchmarks.papers.cgm_claims import claims, in_general, mean, of
 from benchmarks.papers.cgm_data import MEASURES, REAL
 from benchmarks.papers.cgm_figures import NAMES, draw_convergence, draw_growth
 from benchmarks.papers.cgm_methods import METHODS
@@ -15,7 +15,7 @@ from benchmarks.papers.cgm_studies import NOISES, SIZES
 from benchmarks.papers.claim import reading, written
 from benchmarks.papers.given_data import how_it_was_run
 from benchmarks.papers.printed import printed
-from benchmarks.papers.rows import rows_of
+from benchmarks.papers.rows import cell, rows_of
 from mtldsl.data.synthetic import STAR
 
 __all__ = ["report"]
@@ -73,21 +73,8 @@ def _reading(studies, given, history) -> list[str]:
     return lines or ["- One draw, or fold, alone: nothing can be compared."]
 
 
-def _of(rows, method) -> list[dict]:
-    return [row for row in rows if row["method"] == method]
-
-
 def _cell(rows, column, digits=4) -> str:
-    """mean ± standard deviation"""
-    values = np.array([float(row[column]) for row in rows if row[column] != ""])
-    if not values.size:
-        return ""
-    deviation = f" ± {values.std(ddof=1):.{digits}f}" if values.size > 1 else ""
-    return f"{values.mean():.{digits}f}{deviation}"
-
-
-def _mean(rows, column) -> float:
-    return float(np.mean([float(row[column]) for row in rows]))
+    return cell([row[column] for row in rows], digits)
 
 
 def _edges(row) -> set[str]:
@@ -103,7 +90,7 @@ def _figure(value) -> str:
 
 def _star(rows, noisy) -> list[str]:
     draws = len({row["seed"] for row in rows})
-    base = _of(rows, "CGM, refit")
+    base = of(rows, "CGM, refit")
     lines = [
         "## Table 2: Hamming loss on the synthetic star",
         "",
@@ -115,10 +102,10 @@ def _star(rows, noisy) -> list[str]:
         "|---" * 11 + "|",
     ]
     for method in METHODS:
-        found, found_noisy = _of(rows, method), _of(noisy, method)
+        found, found_noisy = of(rows, method), of(noisy, method)
         if not found:
             continue
-        quotient = f"{_mean(found, 'hamming') / _mean(base, 'hamming'):.1f}" if base else ""
+        quotient = f"{mean(found, 'hamming') / mean(base, 'hamming'):.1f}" if base else ""
         lines.append(
             f"| {method} | {_cell(found, 'hamming')} | {_figure(PAPER_TABLE_2.get(method))} "
             f"| {quotient} | {_recovered(method, found)} | {_cell(found_noisy, 'hamming')} | {_recovered(method, found_noisy)} "
@@ -155,7 +142,7 @@ def _scores(rows) -> list[str]:
         "|---|---|---|",
     ]
     for noise in NOISES:
-        found = _of(rows, f"noise {noise:g}")
+        found = of(rows, f"noise {noise:g}")
         if found:
             orders = [row["edges"].split(";") for row in found]
             right = sum(set(order[:4]) == _TRUE for order in orders)
@@ -176,7 +163,7 @@ def _convergence(history) -> list[str]:
         "|---|---|---|---|---|---|",
     ]
     for name in dict.fromkeys(row["method"] for row in history):
-        last = _of(history, name)[-1]
+        last = of(history, name)[-1]
         objective, bound = float(last["objective"]), float(last["dual_bound"])
         lines.append(
             f"| {name} | {objective:.5f} | {(objective - bound) / abs(objective):.1e} | {last['edges']} | {last['epoch']} "
@@ -209,7 +196,7 @@ def _real(name, rows) -> list[str]:
         "|---" * (len(MEASURES) + 6) + "|",
     ]
     for method in METHODS:
-        found = _of(rows, method)
+        found = of(rows, method)
         if not found:
             continue
         paper = dict(zip(MEASURES, PAPER_SCENE.get(method, ()), strict=False)) if scene else {}
@@ -250,7 +237,7 @@ def _growth(rows, name: str, picture: str) -> list[str]:
         "|---" * (len(MEASURES) + 1) + "|",
     ]
     for size in SIZES:
-        found = _of(rows, f"{size} edges")
+        found = of(rows, f"{size} edges")
         if found:
             lines.append(f"| {size} | " + " | ".join(_cell(found, measure, 3) for measure in MEASURES) + " |")
     return lines

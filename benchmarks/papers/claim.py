@@ -187,7 +187,7 @@ def _seen(pairs, tests, p, held: int, against: int) -> str:
     if len(pairs) == 1:
         return texts[0] + "."
     ahead, behind = (sum(sign * one.mean > 0 and one.t < LEVEL for one in plain) for sign in (1, -1))
-    counts = f"Significantly better in {held} of {len(pairs)} comparisons, worse in {against} (plain t-test: {ahead}, {behind})."
+    counts = f"Significantly better in {held} of {len(pairs)}, worse in {against} (plain t-test: {ahead}, {behind})."
     return counts if len(pairs) > 8 else f"{counts} {'; '.join(texts)}."
 
 

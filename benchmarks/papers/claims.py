@@ -11,7 +11,7 @@ page cannot say anything that the rows do not.
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.machine import RESULTS
@@ -246,13 +246,6 @@ LEGENDS = {
     "cgm": "Comparisons are Hamming loss, macro-F1, micro-F1 and micro-precision, fold by fold (`cgm_runs.csv`). A fold tests 20 % of the rows. "
     "A figure in brackets is the paper's.",
 }
-#: What the legends say once is left out of the cells.
-_SAID_ONCE = (
-    (" comparisons", ""),
-    ("to 0.01 of the best objective in", "to 1e-2 in"),
-    ("to 0.0001 of the best objective in", "to 1e-4 in"),
-    ("to 1e-06 of the best objective in", "to 1e-6 in"),
-)
 
 
 def page(folder: Path) -> str:
@@ -271,7 +264,7 @@ def page(folder: Path) -> str:
             f"[Report](../benchmarks/results/{report}.md), by `python -m benchmarks.papers.{report} --report-only`. "
             f"Fits without a certificate: {open_fits:,} of {fits:,}. {LEGENDS[report]}"
             + (rows_of_sets(folder) if report == "smtl" else ""), "",
-            *tables([_shorter(claim) for claim in found], report),
+            *tables(found, report),
         ]  # fmt: skip
     head = _HEAD.format(
         rule=RULE,
@@ -281,13 +274,6 @@ def page(folder: Path) -> str:
         rule_of_table="|---" * (len(VERDICTS) + 1) + "|",
     )
     return "\n".join([head, *sections]).rstrip() + "\n"
-
-
-def _shorter(claim: Claim) -> Claim:
-    seen = claim.seen
-    for phrase, short in _SAID_ONCE:
-        seen = seen.replace(phrase, short)
-    return replace(claim, seen=seen)
 
 
 def _anchor(heading: str) -> str:

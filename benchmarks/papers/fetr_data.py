@@ -8,16 +8,7 @@ import numpy as np
 
 from mtldsl import Tasks, datasets
 
-__all__ = [
-    "N_BLOCKS",
-    "Part",
-    "errors",
-    "given_part",
-    "sarcos_part",
-    "school_part",
-    "tested_share",
-    "thinned",
-]
+__all__ = ["N_BLOCKS", "Part", "errors", "given_part", "sarcos_part", "school_part", "thinned"]
 
 #: SARCOS' rows follow each other in time; blocks of neighbours stay together.
 N_BLOCKS = 15
@@ -87,11 +78,6 @@ def given_part(tasks: Tasks, number: int) -> Part:
     train, validation, test = (tasks.take_rows([of_task[k] for of_task in parts]) for k in range(3))
     both = tasks.take_rows([np.sort(np.concatenate(of_task[:2])) for of_task in parts])
     return Part(train, validation, test, both, _variances(tasks))
-
-
-def tested_share(data: str) -> float:
-    """The share of the rows that a partition tests."""
-    return 1 / FOLDS if data == "school" else 0.2
 
 
 def _thirds(count: int, rng) -> list[np.ndarray]:

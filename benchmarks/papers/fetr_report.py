@@ -19,7 +19,7 @@ from benchmarks.papers.fetr_sections import (
     weights_section,
 )
 from benchmarks.papers.given_data import data_lines, how_it_was_run
-from benchmarks.papers.rows import rows_of
+from benchmarks.papers.rows import cell, rows_of
 
 __all__ = ["report"]
 
@@ -136,7 +136,7 @@ def _sarcos_table(rows, preparation) -> list[str]:
         table.append(
             f"| {_NAMES.get(method, method)} | {len(found)} | "
             + " | ".join(cells)
-            + f" | {_mean(found)} | {_chosen(found)} |"
+            + f" | {cell([row['nmse'] for row in found])} | {_chosen(found)} |"
         )
     return [*table, "", *_pairs(rows, "sarcos", preparation)]
 
@@ -154,7 +154,7 @@ def _nmse_table(rows, data, preparation, paper) -> list[str]:
         capped = sum(int(row["capped"]) for row in found)
         capped = "ten rounds, all" if method in ("MTFRL", "FETR (block)") else capped
         table.append(
-            f"| {_NAMES.get(method, method)} | {len(found)} | {_mean(found)}"
+            f"| {_NAMES.get(method, method)} | {len(found)} | {cell([row['nmse'] for row in found])}"
             + (f" ({printed[0]:.4f} ± {printed[1]:.4f})" if printed else "")
             + f" | {_chosen(found)} | {capped} of {sum(int(row['fits']) for row in found)} |"
         )
@@ -163,11 +163,6 @@ def _nmse_table(rows, data, preparation, paper) -> list[str]:
 
 def _short(value: float) -> str:
     return f"{value:.2f}" if value >= 1 else f"{value:.3f}"
-
-
-def _mean(found) -> str:
-    values = np.array([float(row["nmse"]) for row in found])
-    return f"{values.mean():.4f}" + (f" ± {values.std(ddof=1):.4f}" if len(values) > 1 else "")
 
 
 def _chosen(found) -> str:

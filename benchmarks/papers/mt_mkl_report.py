@@ -14,8 +14,8 @@ from benchmarks.papers.mt_mkl_data import STUDIES
 from benchmarks.papers.mt_mkl_figures import draw_roc, draw_similarity
 from benchmarks.papers.mt_mkl_methods import EXTRAS, HIERARCHIES, METHODS, USES_HIERARCHY
 from benchmarks.papers.mt_mkl_paper import PAPER_AUC
-from benchmarks.papers.mt_mkl_runs import Runs, cell
-from benchmarks.papers.rows import rows_of
+from benchmarks.papers.mt_mkl_runs import Runs
+from benchmarks.papers.rows import cell, rows_of
 
 __all__ = ["report"]
 

@@ -10,16 +10,7 @@ import numpy as np
 from benchmarks.papers.mt_mkl_data import STUDIES, Part, tree_part
 from benchmarks.papers.mt_mkl_methods import USES_HIERARCHY, above
 
-__all__ = ["Runs", "Unit", "cell"]
-
-
-def cell(values, digits: int = 4) -> str:
-    """mean ± standard deviation"""
-    values = np.array([float(value) for value in values if value != ""])
-    if not values.size:
-        return ""
-    deviation = f" ± {values.std(ddof=1):.{digits}f}" if values.size > 1 else ""
-    return f"{values.mean():.{digits}f}{deviation}"
+__all__ = ["Runs", "Unit"]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,9 @@ import io
 import os
 from pathlib import Path
 
-__all__ = ["append", "done", "rows_of"]
+import numpy as np
+
+__all__ = ["append", "cell", "done", "rows_of"]
 
 
 def rows_of(path: Path) -> list[dict]:
@@ -36,3 +38,12 @@ def append(path: Path, columns, *rows: dict) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def cell(values, digits: int = 4) -> str:
+    """Mean ± standard deviation of what is there; nothing of nothing."""
+    values = np.array([float(value) for value in values if value != ""])
+    if not values.size:
+        return ""
+    deviation = f" ± {values.std(ddof=1):.{digits}f}" if values.size > 1 else ""
+    return f"{values.mean():.{digits}f}{deviation}"
