@@ -125,9 +125,11 @@ def _recovered(method, rows) -> str:
 
 
 def _uncertified(rows) -> str:
-    """How many fits of a solver with certificates ended by the number of epochs or a time."""
+    """How many fits of a solver with certificates ended by the number of epochs or a time, and how many of those that chose a setting."""
     certified = [row["status"] == "optimal" for row in rows if row["status"]]
-    return f"{certified.count(False)} of {len(certified)}" if certified else ""
+    tried, capped = (sum(int(row.get(name) or 0) for row in rows) for name in ("tried", "tried_capped"))
+    chose = f"; choosing {capped} of {tried}" if tried else ""
+    return f"{certified.count(False)} of {len(certified)}{chose}" if certified else ""
 
 
 def _median(rows, column) -> str:

@@ -46,6 +46,7 @@ LEVEL = 0.05
 RULE = """A claim that one method is better rests on comparisons on the same rows. One holds where the mean difference has the claimed sign, and p < .05.
 The test is the paired t-test. Partitions of one data set share rows, so there the variance has Nadeau and Bengio's correction.
 It is made with the share of the rows that a partition tests. Draws of new data need none. Holm's correction is over the table.
+Beside it stands what the plain t-test finds: better and worse, or its p.
 A comparison is reversed where the other sign is significant. Methods that came to the same weights are one comparison.
 
 - The claim is **reproduced** if at least two thirds hold.
@@ -80,7 +81,7 @@ class Claim:
     ours    : a question that the paper does not ask; it is not counted
     pairs   : the comparisons of a claim that `judged` judges
     every   : the claim is of all of them, such as "the best of all"; one that is reversed refutes it
-    or_equal : "better or comparable": a comparison holds that is not reversed
+    or_equal : the claim is "better or comparable"; a comparison holds that is not reversed
     """
 
     where: str
@@ -114,33 +115,30 @@ def by_significance(held: int, reversed_: int, of: int, every: bool = False) -> 
 
 
 def judged(claims: Iterable[Claim]) -> list[Claim]:
-    """Judge the claims that have pairs, by paired tests with Holm's correction over all pairs of a table; others stay as they are."""
+    """Judge the claims that have pairs, by paired tests with Holm's correction over all comparisons of a table; others stay as they are."""
     claims = [replace(claim, pairs=tuple(_distinct(claim.pairs))) for claim in claims]
-    tables: dict[tuple, list[Pair]] = {}
+    tables: dict[tuple, dict[tuple, Pair]] = {}  # a comparison of several claims is one
     for claim in claims:
-        tables.setdefault((claim.where, claim.ours), []).extend(claim.pairs)
-    tests, adjusted, found = {}, {}, []
-    for pairs in tables.values():
-        tests |= {id(pair): _test(pair, pair.tested) for pair in pairs}
-        adjusted |= zip(map(id, pairs), holm([tests[id(pair)].t for pair in pairs]), strict=True)
+        tables.setdefault((claim.where, claim.ours), {}).update({_key(pair): pair for pair in claim.pairs})
+    adjusted, found = {}, []
+    for table, pairs in tables.items():
+        tests = [_test(pair, pair.tested) for pair in pairs.values()]
+        both = zip(tests, map(float, holm([test.t for test in tests])), strict=True)
+        adjusted[table] = dict(zip(pairs, both, strict=True))
     for claim in claims:
-        if not claim.pairs:
-            found.append(claim)
-            continue
-        own = [tests[id(pair)] for pair in claim.pairs]
-        p = [float(adjusted[id(pair)]) for pair in claim.pairs]
-        held = sum(test.mean > 0 and value < LEVEL for test, value in zip(own, p, strict=True))
-        against = sum(test.mean < 0 and value < LEVEL for test, value in zip(own, p, strict=True))
-        seen = _seen(claim.pairs, own, p, held, against)
-        holding = len(own) - against if claim.or_equal else held
-        found.append(
-            replace(
-                claim,
-                verdict=by_significance(holding, against, len(own), claim.every),
-                seen=f"{seen} {claim.seen}".rstrip(),
-            )
-        )
+        if claim.pairs:
+            own = [adjusted[claim.where, claim.ours][_key(pair)] for pair in claim.pairs]
+            held, against = (sum(sign * test.mean > 0 and p < LEVEL for test, p in own) for sign in (1, -1))
+            holding = len(own) - against if claim.or_equal else held
+            judgement = by_significance(holding, against, len(own), claim.every)
+            seen = f"{_seen(claim.pairs, *zip(*own, strict=True), held, against)} {claim.seen}".rstrip()
+            claim = replace(claim, verdict=judgement, seen=seen)
+        found.append(claim)
     return found
+
+
+def _key(pair: Pair) -> tuple:
+    return pair.name, pair.differences.tobytes()
 
 
 def paired(of_a: dict[tuple, float], of_b: dict[tuple, float]) -> np.ndarray:

@@ -26,10 +26,13 @@ def done(path: Path, key) -> set[tuple]:
 
 
 def append(path: Path, columns, *rows: dict) -> None:
-    """All rows of a unit in one write."""
+    """All rows of a unit in one write; of an older file's columns, where it has fewer."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    if not path.is_file() or path.stat().st_size == 0:
+    head = path.open().readline().strip().split(",") if path.is_file() else [""]
+    writer = csv.DictWriter(
+        text, head if head != [""] else columns, extrasaction="ignore", lineterminator="\n"
+    )
+    if head == [""]:
         writer.writeheader()
     writer.writerows(rows)
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
