@@ -146,7 +146,7 @@ _RIVALS = (
 )  # fmt: skip
 
 
-#: Of these the paper says, or prints, no more: its text on HLLM-L1, MMOC's micro-F1 in Table 3.
+#: Rivals that are as good by the paper: HLLM-L1 by its text, MMOC by its micro-F1 in Table 3.
 _COMPARABLE = ("MMOC", "HLLM-L1")
 
 

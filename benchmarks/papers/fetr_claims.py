@@ -230,7 +230,7 @@ def _correlations(results: Path) -> list[Claim]:
             "Figure 3",
             blocks,
             by_share(held, len(learned)),
-            f"Of the 12 entries negative: {counted}, {of}.",
+            f"Negative entries, out of 12: {counted}, {of}.",
             command,
         ),
         Claim(

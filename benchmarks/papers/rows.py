@@ -28,11 +28,12 @@ def done(path: Path, key) -> set[tuple]:
 def append(path: Path, columns, *rows: dict) -> None:
     """All rows of a unit in one write; of an older file's columns, where it has fewer."""
     text = io.StringIO()
-    head = path.open().readline().strip().split(",") if path.is_file() else [""]
-    writer = csv.DictWriter(
-        text, head if head != [""] else columns, extrasaction="ignore", lineterminator="\n"
-    )
-    if head == [""]:
+    head = None
+    if path.is_file():
+        with path.open(newline="") as file:
+            head = next(csv.reader(file), None)
+    writer = csv.DictWriter(text, head or columns, extrasaction="ignore", lineterminator="\n")
+    if not head:
         writer.writeheader()
     writer.writerows(rows)
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)

@@ -54,7 +54,7 @@ class Runs:
         return float(v.mean()), float(v.std(ddof=1)) if v.size > 1 else np.nan, v.size
 
     def median(self, method: str, column: str) -> float:
-        """Of the fits that the method's own measure chose; NaN without any."""
+        """Median over the fits that the method's own measure chose; NaN without any."""
         own = [row for row in self.rows if row["method"] == method and row["select"].startswith("own")]
         return float(np.median([float(row[column]) for row in own])) if own else np.nan
 
