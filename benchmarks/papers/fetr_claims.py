@@ -210,12 +210,9 @@ def _correlations(results: Path) -> list[Claim]:
     command = f"{_COMMAND} correlations"
     blocks = "The first four torques are negatively correlated with the other three"
     pair = "The fifth and the sixth torque are positively correlated"
-    covariances = [
-        matrix_of(row) for row in rows_of(results / "fetr_correlations.csv") if row["method"] == "lbfgs"
-    ]
-    learned = [
-        C for C in covariances if np.abs(C - np.eye(len(C))).max() > 0.005
-    ]  # else Sigma2 is at its bound
+    rows = [row for row in rows_of(results / "fetr_correlations.csv") if row["method"] == "lbfgs"]
+    # where all are 0, Sigma2 is at its bound
+    learned = [C for C in map(matrix_of, rows) if np.abs(C - np.eye(len(C))).max() > 0.005]
     if not learned:
         return [Claim("Figure 3", says, UNTESTED, "", command) for says in (blocks, pair)]
     kinds = {"Sigma2": [np.linalg.inv(C) for C in learned], "its inverse": learned}
@@ -223,21 +220,12 @@ def _correlations(results: Path) -> list[Claim]:
     positive = {kind: sum(C[4, 5] > 0.005 for C in some) for kind, some in kinds.items()}
     of = f"in {len(learned)} settings (eta, rho, labels) that learn any"
     counted = "; ".join(f"of {kind} at most {max(counts)}" for kind, counts in negative.items())
-    held = max(sum(count == 12 for count in counts) for counts in negative.values())
     both = "; ".join(f"of {kind} in {count}" for kind, count in positive.items())
+    held = max(sum(count == 12 for count in counts) for counts in negative.values())
     return [
-        Claim(
-            "Figure 3",
-            blocks,
-            by_share(held, len(learned)),
-            f"Negative entries, out of 12: {counted}, {of}.",
-            command,
-        ),
-        Claim(
-            "Figure 3",
-            pair,
-            by_share(max(positive.values()), len(learned)),
-            f"Positive entry: {both}, {of}.",
-            command,
-        ),
+        Claim("Figure 3", says, by_share(count, len(learned)), f"{seen}, {of}.", command)
+        for says, count, seen in (
+            (blocks, held, f"Negative entries, out of 12: {counted}"),
+            (pair, max(positive.values()), f"Positive entry: {both}"),
+        )
     ]

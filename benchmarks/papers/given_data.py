@@ -148,11 +148,8 @@ def _labelled(source: Source) -> tuple[Tasks, tuple[str, ...]]:
 
 def _one_vs_rest(source: Source, tasks: Tasks) -> Tasks:
     values = np.unique(tasks.targets)
-    if tasks.n_tasks > 2 and set(values) <= {
-        -1.0,
-        0.0,
-        1.0,
-    }:  # names of classes, which the reader of CSV makes tasks of
+    # the reader of CSV has made tasks of the names of classes
+    if tasks.n_tasks > 2 and set(values) <= {-1.0, 0.0, 1.0}:
         return tasks
     if tasks.n_tasks > 1 or len(values) > 100 or len(values) < 3:
         raise DataError(
