@@ -7,18 +7,22 @@ import numpy as np
 import pytest
 
 from benchmarks.papers.claim import (
+    OPEN,
     PARTLY,
     REFUTED,
     REPRODUCED,
     UNTESTED,
     Claim,
+    Pair,
     by_share,
+    by_significance,
+    judged,
     paired,
     reading,
     verdict,
 )
-from benchmarks.papers.given_data import Source, data_lines
-from mtldsl import DataError
+from benchmarks.papers.given_data import Source, data_lines, row_folds
+from mtldsl import DataError, Tasks
 from tests.loops import for_each
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -66,6 +70,7 @@ def files(tmp_path_factory):
     for i in range(3):
         cells[0, 0, i], cells[1, 0, i] = X[30 * i : 30 * i + 30], labels[30 * i : 30 * i + 30, :1]
     scipy.io.savemat(folder / "cells.mat", {"X": cells[0], "Y": cells[1]})
+    scipy.io.savemat(folder / "radar.mat", {"radar": cells[0], "mines": cells[1]})
     (folder / "broken.csv").write_text("a,b,y\n1,2,0\n1,2\n")
     (folder / "notes.xyz").write_text("?")
     return folder
@@ -85,6 +90,7 @@ def files(tmp_path_factory):
         ("shared.npz", {}, 3, True, "labels"),
         ("apart.npz", {}, 3, False, "numbers"),
         ("cells.mat", {}, 3, False, "labels"),
+        ("radar.mat", {"inputs": "radar", "labels": ("mines",)}, 3, False, "labels"),
         ("numbers.csv", {"median": True}, 3, True, "labels"),
     ],
 )
@@ -121,7 +127,12 @@ def test_rare_labels_are_left_out_by_name(files):
 
 
 @pytest.mark.parametrize(
-    ("name", "says"), [("broken.csv", "broken.csv:3"), ("notes.xyz", "is none of .arff")]
+    ("name", "says"),
+    [
+        ("broken.csv", "broken.csv:3"),
+        ("notes.xyz", "is none of .arff"),
+        ("radar.mat", "holds radar, mines; write --inputs NAME --labels NAME"),
+    ],
 )
 def test_what_cannot_be_read_is_an_error_of_ours(files, name, says):
     with pytest.raises(DataError, match=says):
@@ -141,6 +152,23 @@ def test_a_script_ends_with_one_line_about_a_wrong_file(
     assert ended.value.code == 2
     said = capsys.readouterr().err
     assert says in said and "usage" not in said
+
+
+@for_each(("script", "fewest"), [("smtl", 4), ("cgm", 6), ("mt_mkl", 5)])
+def test_a_label_too_rare_is_named_with_the_option(files, script, fewest, tmp_path, monkeypatch, capsys):
+    from importlib import import_module
+
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit):
+        import_module(f"benchmarks.papers.{script}").main(["--data", str(files / "rare.csv"), "--rare", "3"])
+    said = capsys.readouterr().err
+    assert "'label_b' has 3 rows of one class" in said and f"--rare {fewest} leaves" in said
+
+
+def test_folds_are_stratified_where_no_shuffle_will_do():
+    labels = np.where(np.arange(200)[:, None] < 5, 1.0, -1.0)
+    parts = row_folds(Tasks.shared(np.ones((200, 1)), labels), 5, 1, np.random.default_rng(0))
+    assert [int((labels[rows] > 0).sum()) for rows in parts] == [1] * 5
 
 
 def test_a_graph_of_labels_asks_for_labels_of_the_same_rows(files, tmp_path, monkeypatch, capsys):
@@ -166,6 +194,26 @@ def test_verdicts():
     assert [by_share(k, 6) for k in (0, 2, 3, 4, 6)] == [REFUTED, REFUTED, PARTLY, REPRODUCED, REPRODUCED]
     assert by_share(0, 0) == verdict(None) == UNTESTED
     assert reading([Claim("Table 1", "A is better", UNTESTED, "", "")]) == []
+    assert [by_significance(held, against, 6) for held, against in ((4, 2), (3, 3), (2, 3), (0, 2))] == [
+        REPRODUCED, PARTLY, REFUTED, OPEN
+    ]  # fmt: skip
+
+
+def test_a_test_knows_that_partitions_share_rows():
+    """The same ten differences: of new data they decide, of partitions that test 40 % of the rows they do not."""
+    d = np.array([0.4, 1.1, -0.2, 0.9, 0.6, 0.1, 1.3, 0.5, -0.1, 0.8])
+    of_draws, of_partitions, comparable = judged(
+        [
+            Claim("Table 1", "drawn anew", UNTESTED, "", "", pairs=(Pair("d", d),)),
+            Claim("Table 2", "partitions", UNTESTED, "", "", pairs=(Pair("d", d, 0.4),)),
+            Claim("Table 3", "comparable", UNTESTED, "", "", pairs=(Pair("d", -d, 0.4),), or_equal=True),
+        ]
+    )
+    assert [claim.verdict for claim in (of_draws, of_partitions, comparable)] == [
+        REPRODUCED,
+        OPEN,
+        REPRODUCED,
+    ]
 
 
 def test_two_partitions_prove_nothing(files, tmp_path):

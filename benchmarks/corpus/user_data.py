@@ -3,8 +3,8 @@
 A file of labels 0/1 or -1/+1 makes classification problems, any other numbers make regressions. What the readers must be told is read
 off the file's kind. ARFF: the XML of Mulan in the folder whose labels the file has; else MEKA's `-C n` in the relation's name; else the last
 attribute is the target. CSV: columns whose names begin with y, target or label are the targets, else the last one; a column task or task_id
-tells tasks apart. NPZ and MAT: arrays X and Y, and task or task_id where rows are of different tasks. LIBSVM: classes become one task
-each; lists of labels one task a label. `read_tasks` reads one file, and can be told what is otherwise read off.
+tells tasks apart. NPZ and MAT: arrays X and Y (or feature and label, ...), and task or task_id where rows are of different tasks. LIBSVM:
+classes become one task each; lists of labels one task a label. `read_tasks` reads one file, and can be told what is otherwise read off.
 """
 
 from __future__ import annotations
@@ -22,6 +22,10 @@ from .data import DataSet, Raw, raw_of
 __all__ = ["TASKS", "read_tasks", "sets_of"]
 
 _LIBSVM = (".svm", ".libsvm", ".svmlight", ".txt")
+#: What files call inputs and labels.
+_ARRAYS = (
+    ("X", "Y"), ("X", "y"), ("x", "y"), ("data", "target"), ("data", "labels"), ("feature", "label"), ("features", "labels"),
+)  # fmt: skip
 #: Columns, or arrays, that tell the rows of different tasks apart.
 TASKS = ("task", "task_id", "task_ids", "group")
 
@@ -75,11 +79,12 @@ def _signs(raw: Raw) -> Raw:
     return Raw(raw.X, [of(y) for y in raw.Y] if raw.separate else of(raw.Y))
 
 
-def read_tasks(path: Path, *, xml=None, labels=None, task=None):
+def read_tasks(path: Path, *, xml=None, inputs=None, labels=None, task=None):
     """`Tasks` of one file.
 
     xml    : Mulan's list of the labels of an ARFF file
-    labels : names of the label columns, or how many of the last ones they are (ARFF, CSV)
+    inputs : the array of the inputs (NPZ, MAT)
+    labels : names of the label columns, or how many of the last ones they are (ARFF, CSV); the array of the labels (NPZ, MAT)
     task   : the column, or array, that tells the rows of different tasks apart (CSV, NPZ, MAT)
     Errors are those of the package's readers; ValueError for another kind of file.
     """
@@ -91,7 +96,7 @@ def read_tasks(path: Path, *, xml=None, labels=None, task=None):
     if kind == ".csv":
         return _csv(path, labels, task)
     if kind in (".npz", ".mat"):
-        return _arrays(datasets.read_npz if kind == ".npz" else datasets.read_mat, path, task)
+        return _arrays(datasets.read_npz if kind == ".npz" else datasets.read_mat, path, inputs, labels, task)
     if kind in _LIBSVM:
         return _libsvm(path)
     raise ValueError(
@@ -99,13 +104,14 @@ def read_tasks(path: Path, *, xml=None, labels=None, task=None):
     )
 
 
-def _arrays(reader, path: Path, task):
+def _arrays(reader, path: Path, inputs, labels, task):
     more = {"task_ids": task} if task else {}
 
     def read(X, Y):
         return (X, Y), reader(path, X, Y, **more)
 
-    pairs = [(X, Y) for X in ("X", "x", "data") for Y in ("Y", "y", "target", "labels")]
+    named = labels[0] if isinstance(labels, list) else labels
+    pairs = dict.fromkeys((inputs or X, named or Y) for X, Y in _ARRAYS)
     names, tasks = _first([partial(read, *pair) for pair in pairs])
     if task or not tasks.is_shared or tasks.n_tasks > 1:
         return tasks

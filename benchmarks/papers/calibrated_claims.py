@@ -6,18 +6,22 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.papers.calibrated_convergence import METHODS as DESCENTS
 from benchmarks.papers.calibrated_convergence import read_convergence
+from benchmarks.papers.calibrated_data import sizes_of
 from benchmarks.papers.calibrated_mu import read_mu
 from benchmarks.papers.calibrated_paper import PAPER_SYNTHETIC, PAPER_TABLE
 from benchmarks.papers.calibrated_synthetic import GRIDS
-from benchmarks.papers.claim import UNTESTED, Claim, Pair, by_share, judged, paired, verdict
+from benchmarks.papers.claim import UNTESTED, Claim, Pair, by_share, by_significance, judged, paired, verdict
 from benchmarks.papers.rows import rows_of
 
 __all__ = ["claims", "in_general"]
 
 _COMMAND = "python -m benchmarks.papers.calibrated --study"
 _LOW_RANK = ("NN-MTL", "Capped-MTL", "Robust-MTL")
+_NOT_JUDGED = (
+    "Not judged: the paper's data sets are not published, and the scale of W is not clear. With N(0, .05) as a variance, as here, the true W "
+    "has an nMSE of .39, .76, .11 and .05 on d1 to d4; with .05 as a deviation it has .99, .999, .45 and .22, and W = 0 has an error of .004, below every printed one."
+)
 #: Pairs of groups of Table 4's methods.
 _FEATURES = ("Lasso", "CMTFL")
 
@@ -56,57 +60,51 @@ def _began(row) -> bool:
 
 
 def _synthetic(rows) -> list[Claim]:
+    """Similar precision with gross noise in all tasks, a significant lead with gross noise in several: of both columns of the table."""
     command = f"{_COMMAND} synthetic --variants exact --repeats 20 --searched 1"
-    found = []
-    for setting, says, gains in (
-        ("d1", "Noise of every degree (d1): calibration gains nothing in the weights' error", False),
-        ("d2", "The same noise for all (d2): calibration gains nothing", False),
-        ("d3", "Gross noise in several tasks, light in the others (d3): NC-CMTL is significantly better than NC-MTL", True),
-        ("d4", "Gross noise in several tasks, none in the others (d4): NC-CMTL is significantly better than NC-MTL", True),
-    ):  # fmt: skip
+    found, printed = [], []
+    for setting, noise in (
+        ("d1", "all tasks have gross noise, of several degrees"),
+        ("d2", "all tasks have the same gross noise"),
+        ("d3", "several tasks have gross noise, the others light noise"),
+        ("d4", "several tasks have gross noise, the others none"),
+    ):
+        gains = setting in ("d3", "d4")
+        says = f"NC-CMTL {'is significantly better than' if gains else 'has similar precision to'} NC-MTL where {noise} ({setting})"
         a, b = (_started(rows, setting, method) for method in ("NC-MTL", "NC-CMTL"))
         both = sorted(set(a) & set(b), key=int)
-        if not both:
+        if len(both) < 2:  # one says little of noise that is drawn
             found.append(Claim("Table 3", says, UNTESTED, "", command))
             continue
-        errors = np.array([[float(one[k]["ee"]) for k in both] for one in (a, b)])
-        quotients = errors[0] / errors[1]
-        middle = float(np.exp(np.log(quotients).mean()))
-        printed = PAPER_SYNTHETIC[setting, "NC-MTL"][2] / PAPER_SYNTHETIC[setting, "NC-CMTL"][2]
+        pairs, similar, texts = [], [], []
+        for column, name, at in (("nmse", "nMSE", 0), ("ee", "error of the weights", 2)):
+            one, other = (np.array([float(of[k][column]) for k in both]) for of in (a, b))
+            middle = float(np.exp(np.log(one / other).mean()))
+            theirs = [PAPER_SYNTHETIC[setting, method][at] for method in ("NC-MTL", "NC-CMTL")]
+            pairs.append(Pair(f"log {name} of NC-MTL - NC-CMTL", np.log(one / other)))
+            similar.append(1 / 1.1 < middle < 1.1)
+            texts.append(f"{name} {middle:.2f} (the paper {theirs[0] / theirs[1]:.2f})")
+            printed.append(f"{setting}, {name}: {other.mean():.4f} ({theirs[1]:.4f})")
         some = [r for r in rows if (r["setting"], r["variant"]) == (setting, "exact")]
         capped, fits = (sum(int(r[k]) for r in some) for k in ("uncertified", "fits"))
         idle = sum(not _began(r) for r in some)
         edges = [f"{m} {c[both[0]]['chosen']}" for m, c in (("NC-MTL", a), ("NC-CMTL", b)) if _at_edge(m, c)]
-        seen = (
-            f"Error of NC-MTL over NC-CMTL's: {middle:.2f} (geometric mean; the paper {printed:.2f}), NC-CMTL better on "
-            f"{int((quotients > 1).sum())} of {len(both)} data sets (the paper: 100); not certified: {capped} of {fits} fits."
-        )
+        seen = f"NC-MTL over NC-CMTL, geometric means of {len(both)} data sets (the paper: 100): {', '.join(texts)}."
+        seen += " Similar: within 10 %." * (not gains) + f" Not certified: {capped} of {fits} fits."
         seen += f" Left out: {idle} fit that never started (rank 0, no iteration)." * bool(idle)
-        seen += f" At the edge of the grid of mu: {', '.join(edges)}, chosen on one data set." * bool(edges)
+        seen += (
+            f" At the edge of the grid of mu, so that another mu may be better: {', '.join(edges)}."
+            * bool(edges)
+        )
         if gains:
-            pair = Pair("log error of NC-MTL - NC-CMTL", np.log(quotients))
-            found.append(Claim("Table 3", says, UNTESTED, seen, command, False, (pair,)))
-        elif edges:
-            found.append(
-                Claim("Table 3", says, UNTESTED, f"{seen} Not judged: another mu may be better.", command)
-            )
+            found.append(Claim("Table 3", says, UNTESTED, seen, command, False, tuple(pairs)))
         else:
-            enough = len(both) >= 2  # one says little of noise that is drawn
-            equal = 1 / 1.1 < middle < 1.1
-            found.append(Claim("Table 3", says, verdict(equal if enough else None), seen, command))
-        if setting in ("d3", "d4"):
-            found.append(_prediction_error(setting, a, b, both, command))
-    levels = []
-    for s in ("d1", "d2", "d3", "d4"):
-        ee = [float(r["ee"]) for r in _started(rows, s, "NC-CMTL").values()]
-        if ee:
-            levels.append((s, np.mean(ee), PAPER_SYNTHETIC[s, "NC-CMTL"][2]))
-    if levels:
-        near = [abs(np.log(mean / paper)) < np.log(1.5) for _, mean, paper in levels]
-        text = "; ".join(f"{s} {mean:.4f} ({paper:.4f})" for s, mean, paper in levels)
-        seen = f"||W - W*||^2 / K of NC-CMTL: {text}."
-        says = "The errors are those printed (within a factor of 1.5)"
-        found.append(Claim("Table 3", says, by_share(sum(near), len(near)), seen, command))
+            judgement = UNTESTED if edges else by_share(sum(similar), len(similar))
+            found.append(Claim("Table 3", says, judgement, seen, command))
+    if printed:
+        says = "The figures of NC-CMTL are those printed, and the nMSE of NC-MTL is 14 (d3) and 21 (d4) times as large"
+        seen = f"{'; '.join(printed)}. {_NOT_JUDGED}"
+        found.append(Claim("Table 3", says, UNTESTED, seen, command))
     return found
 
 
@@ -115,16 +113,6 @@ def _at_edge(method: str, rows: dict[str, dict]) -> bool:
     chosen = [float(row["chosen"]) for row in rows.values()]
     edges = (min(GRIDS[method]), max(GRIDS[method]))
     return 2 * sum(mu in edges for mu in chosen) > len(chosen)
-
-
-def _prediction_error(setting: str, a, b, both, command: str) -> Claim:
-    """Return the claim on the other column of Table 3, which the paper prints with factors of 14 and 21."""
-    nmse = np.array([[float(one[k]["nmse"]) for k in both] for one in (a, b)])
-    middle = float(np.exp(np.log(nmse[0] / nmse[1]).mean()))
-    printed = PAPER_SYNTHETIC[setting, "NC-MTL"][0] / PAPER_SYNTHETIC[setting, "NC-CMTL"][0]
-    says = f"The nMSE of NC-MTL is {printed:.0f} times that of NC-CMTL ({setting}; judged: more than half of that)"
-    seen = f"{middle:.2f} times (geometric mean of {len(both)} data sets; the paper {printed:.1f})."
-    return Claim("Table 3", says, verdict(middle > printed / 2), seen, command)
 
 
 # ------------------------------------------------------------------------------------------------------------- Fig. 2
@@ -141,12 +129,15 @@ def _mu(results: Path, command: str) -> list[Claim]:
             for mu in (mu for mu in ours if mu <= 0.1 and mu in theirs and len(ours[mu]) > 1):
                 gaps.append(theirs[mu].mean() - ours[mu].mean())
                 held.append(gaps[-1] > 1e-3)
+    behind = sum(gap < -1e-3 for gap in gaps)
     seen = (
-        f"Lower by more than .001 nMSE at {sum(held)} of {len(held)} points (size, labels, rival, mu); by {min(gaps):+.4f} to {max(gaps):+.4f}."
+        f"Lower by more than .001 nMSE at {sum(held)} of {len(held)} points (size, labels, rival, mu), higher at {behind}; by {min(gaps):+.4f} to "
+        f"{max(gaps):+.4f}."
         if held
         else ""
     )
-    found = [Claim("Figure 2", says, by_share(sum(held), len(held)), seen, command)]
+    judgement = by_significance(sum(held), behind, len(held)) if held else UNTESTED
+    found = [Claim("Figure 2", says, judgement, seen, command)]
     says = "A large mu hurts NC-CMTL more than NC-MTL"
     held = []
     for way, size in dict.fromkeys(key[:2] for key in curves):
@@ -176,6 +167,8 @@ def _table(rows, data, name, command) -> list[Claim]:
     some = [r for r in rows if r["data"] == data]
     capped, fits = (sum(int(r[k]) for r in some) for k in ("uncertified", "fits"))
     found = []
+    # the share of the rows that a partition tests, the mean over the sizes
+    tested = 0.2 if data == "sarcos" else 1.0 - float(np.mean(sizes_of(data))) / 100
     for says, ours, rivals, question in (
         (f"NC-CMTL improves on NN-MTL and the other low-rank methods on {name}", ("NC-CMTL",), _LOW_RANK, False),
         (f"Low-rank methods are better than feature selection on {name}", (*_LOW_RANK, "NC-CMTL"), _FEATURES, False),
@@ -183,12 +176,27 @@ def _table(rows, data, name, command) -> list[Claim]:
         (f"Calibration is what pays on {name}: NC-CMTL against NC-MTL", ("NC-CMTL",), ("NC-MTL",), True),
     ):  # fmt: skip
         pairs = tuple(
-            Pair(f"{one} against {rival}", _pairs(rows, data, one, rival)) for one in ours for rival in rivals
+            Pair(f"{one} against {rival}", _pairs(rows, data, one, rival), tested)
+            for one in ours
+            for rival in rivals
         )
         note = f"Not certified: {capped} of {fits} fits." if fits and not found else ""
+        says += _fewer(some, {*ours, *rivals})
         where = "Table 4" if data in ("school", "sarcos") else "as Table 4"
         found.append(Claim(f"{where}, {name.split()[0]}", says, UNTESTED, note, command, question, pairs))
     return found
+
+
+def _fewer(rows, methods) -> str:
+    """Which of the methods have fewer partitions than the others."""
+    parts = {method: {r["partition"] for r in rows if r["method"] == method} for method in methods}
+    most = max(map(len, parts.values()))
+    few = [
+        f"{method}: {len(own)} of {most} partitions"
+        for method, own in sorted(parts.items())
+        if len(own) < most
+    ]
+    return f" ({', '.join(few)})" if few else ""
 
 
 def _printed(rows) -> list[Claim]:
@@ -208,9 +216,8 @@ def _printed(rows) -> list[Claim]:
         says = f"The nMSEs on {name} are those printed (within 5 %)"
         near = sum(v < 0.05 for v in off)
         seen = f"{near} of {len(off)} are. {'; '.join(texts)}." if off else ""
-        found.append(
-            Claim("Table 4", says, by_share(near, len(off)), seen, f"{_COMMAND} table --data {data}")
-        )
+        judgement = by_share(near, len(off)) if data == "school" else UNTESTED
+        found.append(Claim("Table 4", says, judgement, seen, f"{_COMMAND} table --data {data}"))
     return found
 
 
@@ -218,27 +225,30 @@ def _printed(rows) -> list[Claim]:
 
 
 def _convergence(results: Path, command: str) -> list[Claim]:
+    """By the paper's own test (20), a relative change of the surrogate below 1e-6; a plot shows less."""
     says = "Algorithm 1 converges within 5 to 10 iterations"
-    counts, falls = {}, []
+    ends, texts, falls = [], [], []
     for (eps, _), of_method in read_convergence(results).items():
         best = min(float(row["objective"]) for rows in of_method.values() for row in rows)
         for method in ("block", "algorithm_1"):
             values = np.array([float(row["objective"]) for row in of_method.get(method, [])])
             if values.size:
-                reached = [np.flatnonzero(values <= best * (1 + level)) for level in (1e-2, 1e-4)]
-                counts[eps, method] = [int(r[0]) + 1 if r.size else None for r in reached]
                 falls.append(bool((np.diff(values) <= 1e-12 * np.abs(values[:-1])).all()))
-    if not counts:
-        return [Claim("Figure 3", says, verdict(None), "", command)]
-    text = "; ".join(
-        f"eps {eps}, {DESCENTS[m].lower()}: {a or 'never'} to 1e-2, {b or 'never'} to 1e-4"
-        for (eps, m), (a, b) in counts.items()
+        own = of_method.get("algorithm_1", [])
+        if own and own[-1]["status"] == "stalled":
+            reached = [k for k, row in enumerate(own, 1) if float(row["objective"]) <= best * 1.01]
+            ends.append(int(own[-1]["iteration"]))
+            texts.append(f"{ends[-1]} iterations with eps {eps} ({reached[0] if reached else 'never'})")
+    seen = (
+        f"Its own test (20) ends it after {' and '.join(texts)}; in brackets, within 1 % of the lowest objective known, which is about what a plot "
+        "shows."
     )
-    held = [b is not None and b <= 10 for _, b in counts.values()]
-    return [
-        Claim("Figure 3", says, by_share(sum(held), len(held)), f"Iterations to a relative distance of the best objective: {text}. Judged at 1e-4.", command),
-        Claim("Theorem 1", "The smoothed objective never rises", verdict(all(falls)), f"So in {sum(falls)} of {len(falls)} runs.", command),
-    ]  # fmt: skip
+    judgement = by_share(sum(end <= 10 for end in ends), len(ends))
+    found = [Claim("Figure 3", says, judgement, seen * bool(ends), command)]
+    if falls:
+        says, seen = "The smoothed objective never rises", f"So in {sum(falls)} of {len(falls)} runs."
+        found.append(Claim("Theorem 1", says, verdict(all(falls)), seen, command))
+    return found
 
 
 def _time(results: Path, command: str) -> list[Claim]:

@@ -12,8 +12,8 @@ from benchmarks.papers.calibrated_methods import EXTRAS, METHODS
 from benchmarks.papers.calibrated_paper import PAPER_SYNTHETIC, PAPER_TABLE
 from benchmarks.papers.calibrated_sections import convergence_section, mu_section, time_section
 from benchmarks.papers.claim import reading, written
-from benchmarks.papers.given_data import data_lines
-from benchmarks.papers.rows import rows_of
+from benchmarks.papers.given_data import data_lines, how_it_was_run
+from benchmarks.papers.rows import cell, rows_of
 
 __all__ = ["report"]
 
@@ -23,12 +23,10 @@ RIVALS = tuple(name for name in METHODS if name != "NC-CMTL")
 
 def report(results: Path, log=print) -> Path:
     """Write calibrated.md and its figures; parts without runs are left out."""
-    notes = results / "calibrated_notes.txt"
-    lines = notes.read_text().strip().splitlines() if notes.is_file() else []
-    given = data_lines(results, "calibrated", labels=False)
+    given = data_lines(results, "calibrated")
     # a folder holds the paper's studies, or those of one file of the user
     name = given[0].split(":")[0] if given else ""
-    read = reading(in_general(results, name) if given else claims(results))
+    read = reading(in_general(results, name) if given else claims(results), bool(given))
     parts = [
         "# Calibrated multi-task learning (NC-CMTL): the paper's experiments",
         "",
@@ -40,10 +38,7 @@ def report(results: Path, log=print) -> Path:
         "## Reading",
         "",
         *(read or ["- One partition alone: nothing can be compared."]),
-        "",
-        "## How it was run, and what differs from the paper",
-        "",
-        *(f"- {line}" for line in [*given, *lines] if line.strip()),
+        *how_it_was_run(results, "calibrated"),
         "",
     ]
     sarcos, school = (name, name) if given else ("SARCOS (4,449-row subsample)", "School, 20 % to train on")
@@ -60,12 +55,6 @@ def report(results: Path, log=print) -> Path:
     path.write_text("\n".join(parts).rstrip() + "\n")
     log(f"written: {path}")
     return path
-
-
-def _cell(values, digits: int = 4) -> str:
-    values = np.asarray(values, float)
-    deviation = f" ± {values.std(ddof=1):.{digits}f}" if values.size > 1 else ""
-    return f"{values.mean():.{digits}f}{deviation}"
 
 
 def _chosen(rows) -> str:
@@ -108,7 +97,7 @@ def _synthetic(results: Path) -> list[str]:
                 a, b, c, d = PAPER_SYNTHETIC[setting, method]
                 capped, fits = (sum(int(r[k]) for r in found) for k in ("uncertified", "fits"))
                 lines.append(
-                    f"| {setting} | {variant} | {method} | {len(found)} | {_cell(of['nmse'])} | {_cell(of['nmse_printed'])} | {a} ({b}) | {_cell(of['ee'])} | "
+                    f"| {setting} | {variant} | {method} | {len(found)} | {cell(of['nmse'])} | {cell(of['nmse_printed'])} | {a} ({b}) | {cell(of['ee'])} | "
                     f"{c} ({d}) | {np.mean(of['ee_noisy']):.3g} | {np.mean(of['ee_quiet']):.3g} | {np.median(of['rank']):g} | "
                     f"{_chosen(found)} | {capped} of {fits} | {np.median([float(r['fit_seconds']) for r in found]):.1f} |"
                 )
@@ -170,14 +159,14 @@ def _one_table(data, way, rows) -> list[str]:
         for size in sizes:
             printed = PAPER_TABLE.get((data, size, method))
             cells.append(
-                _cell([r["nmse"] for r in of_size[size]])
+                cell([r["nmse"] for r in of_size[size]])
                 + (f" [{len(of_size[size])}]" if len(of_size[size]) < most[size] else "")
                 + (f" ({printed[0]:.4f} ± {printed[1]:.4f})" if printed else "")
                 if of_size[size]
                 else ""
             )
         capped, failed, fits = (sum(int(r[k]) for r in every) for k in ("uncertified", "failed", "fits"))
-        pooled = _cell([r["pooled"] for r in of_size[sizes[-1]]]) if of_size[sizes[-1]] else ""
+        pooled = cell([r["pooled"] for r in of_size[sizes[-1]]]) if of_size[sizes[-1]] else ""
         ranks = "/".join(f"{np.median([int(r['rank']) for r in of_size[s]]):g}" for s in sizes if of_size[s])
         seconds = np.median([float(r["fit_seconds"]) for r in every])
         name = f"*{method}*" if method in EXTRAS or method == "NC-MTL" else method

@@ -62,7 +62,7 @@ def _options(arguments):
     options = parser.parse_args(arguments)
     _, options.files = sources(parser, options)
     if not options.report_only:
-        checked(parser, options.files, labels=True)
+        checked(parser, options.files, labels=True, fewest=FOLDS + 1)
         for source in options.files:
             _suits(parser, source)
     if options.files:

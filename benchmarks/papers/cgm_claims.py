@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.papers.cgm_paper import PAPER_SCENE, PAPER_TABLE_2, PAPER_TABLE_4
+from benchmarks.papers.cgm_data import FOLDS
+from benchmarks.papers.cgm_paper import PAPER_SCENE, PAPER_TABLE_2
 from benchmarks.papers.claim import UNTESTED, Claim, Pair, by_share, judged, verdict
+from benchmarks.papers.printed import printed
 from mtldsl.data.synthetic import STAR
 
-__all__ = ["claims", "in_general", "of"]
+__all__ = ["claims", "in_general", "mean", "of"]
 
 _TRUE = {f"y{i}--y{j}" for i, j in STAR}
 _COMMAND = "python -m benchmarks.papers.cgm --study"
@@ -20,7 +22,7 @@ def of(rows, method) -> list[dict]:
     return [row for row in rows if row["method"] == method]
 
 
-def _mean(rows, measure) -> float:
+def mean(rows, measure) -> float:
     return float(np.mean([float(row[measure]) for row in rows]))
 
 
@@ -55,7 +57,7 @@ def _star(rows, noisy) -> list[Claim]:
         )
     )  # fmt: skip
     others = [m for m in PAPER_TABLE_2 if m != "CGM" and of(rows, m)]
-    means = {m: _mean(of(rows, m), "hamming") for m in ("CGM", "CGM, refit", *others) if of(rows, m)}
+    means = {m: mean(of(rows, m), "hamming") for m in ("CGM", "CGM, refit", *others) if of(rows, m)}
     lowest = all(means["CGM"] < means[m] for m in others) if "CGM" in means and others else None
     text = "; ".join(
         f"{m} {v:.4f}" + (f" (paper {PAPER_TABLE_2[m]:.3f})" if m in PAPER_TABLE_2 else "")
@@ -78,7 +80,7 @@ def _star(rows, noisy) -> list[Claim]:
         )
         off = max(abs(means[m] - v) for m, v in PAPER_TABLE_2.items() if m in means)
         found.append(
-            Claim("Table 2", "The figures are those printed (within .005)", verdict(off < 0.005), f"Farthest by {off:.3f}.", command)
+            Claim("Table 2", "The figures are those printed", UNTESTED, f"Farthest by {off:.3f}; the paper's one draw is not published.", command)
         )  # fmt: skip
     return found
 
@@ -87,7 +89,7 @@ def _first_edges(rows) -> Claim:
     right = [set(row["edges"].split(";")[:4]) == _TRUE for row in rows]
     seen = f"So on {sum(right)} of {len(right)} draws, with and without noise." if right else ""
     says = "The first edges that the dual asks for are the true ones"
-    return Claim("Section 5.2", says, by_share(sum(right), len(right)), seen, f"{_COMMAND} scores")
+    return Claim("Section 5.2", says, by_share(sum(right), len(right)), seen, f"{_COMMAND} scores", True)
 
 
 def _convergence(history) -> list[Claim]:
@@ -99,17 +101,19 @@ def _convergence(history) -> list[Claim]:
     values = {name: (float(row["objective"]), int(row["epoch"])) for name, row in last.items()}
     lowest = min(values, key=lambda name: values[name][0])
     text = "; ".join(f"{name} {v:.3f} after {epoch} epochs" for name, (v, epoch) in values.items())
-    seen = f"Last objective: {text}. With all edges there is more to fit with, so that the lowest is theirs; the penalties differ."
+    seen = f"Last objective: {text}. More edges cannot raise the least objective, so that all of them have the lowest; the penalties differ."
     found = [Claim("Figure 2", says, verdict(lowest == "CGM"), seen, command)]
     if "CGM, SPDCA" in last:
-        slow, fast = values["CGM, SPDCA"], values["CGM"]
-        edges = int(last["CGM, SPDCA"]["edges"] or 0)
-        found.append(
-            Claim(
-                "Algorithm 2", "The stochastic proximal dual method (corrected) gets there", verdict(slow[0] <= 1.1 * fast[0]),
-                f"Objective {slow[0]:.3f} with {edges} edges after {slow[1]} epochs, where CGM is at {fast[0]:.3f} after {fast[1]}.", command,
-            )
-        )  # fmt: skip
+        slow = last["CGM, SPDCA"]
+        # beside what the other solver has after no more epochs
+        fast = [row for row in of(history, "CGM") if int(row["epoch"]) <= int(slow["epoch"])][-1]
+        says = "The stochastic proximal dual method (corrected) gets there"
+        holds = float(slow["objective"]) <= 1.1 * float(fast["objective"])
+        seen = "; ".join(
+            f"{name} {float(row['objective']):.3f} with {row['edges']} edges after {row['epoch']} epochs"
+            for name, row in (("SPDCA", slow), ("CGM's other solver", fast))
+        )
+        found.append(Claim("Algorithm 2", says, verdict(holds), f"Objective: {seen}.", command))
     return found
 
 
@@ -122,7 +126,7 @@ def _figures(rows) -> list[Claim]:
         runs = of(rows, method)
         if not runs:
             continue
-        means = {m: _mean(runs, m) for m in _LESS}
+        means = {m: mean(runs, m) for m in _LESS}
         printed = dict(zip(_LESS, PAPER_SCENE[method], strict=True))
         if method == "CGM":
             holds = all(
@@ -140,6 +144,10 @@ def _figures(rows) -> list[Claim]:
 _RIVALS = (
     "binary relevance", "binary relevance, C chosen", "Chow-Liu tree", "PLST", "MMOC", "LEAD", "PLEM", "HLLM-L1", "no edges", "all edges",
 )  # fmt: skip
+
+
+#: Rivals that are as good by the paper: HLLM-L1 by its text, MMOC by its micro-F1 in Table 3.
+_COMPARABLE = ("MMOC", "HLLM-L1")
 
 
 def in_general(name: str, rows, command: str) -> list[Claim]:
@@ -160,16 +168,17 @@ def _against_rivals(name: str, rows, command: str) -> list[Claim]:
             a, b = ({row["seed"]: float(row[measure]) for row in some} for some in (ours, theirs))
             d = np.array([a[s] - b[s] for s in sorted(set(a) & set(b))])
             if d.size > 1:
-                pairs.append(Pair(measure, -d if less else d))
+                pairs.append(Pair(measure, -d if less else d, 1 / FOLDS))
         if pairs or printed:
-            says = f"CGM is better than {rival} on {name.capitalize()}"
-            found.append(Claim(where, says, UNTESTED, "", command, not printed, tuple(pairs)))
+            equal = printed and rival in _COMPARABLE
+            says = f"CGM is {'better than, or comparable to,' if equal else 'better than'} {rival} on {name.capitalize()}"
+            found.append(Claim(where, says, UNTESTED, "", command, not printed, tuple(pairs), or_equal=equal))
     return found
 
 
 def _growth(rows, name: str, command: str) -> list[Claim]:
     means = {
-        int(m.split()[0]): _mean(of(rows, m), "hamming") for m in dict.fromkeys(row["method"] for row in rows)
+        int(m.split()[0]): mean(of(rows, m), "hamming") for m in dict.fromkeys(row["method"] for row in rows)
     }
     says = f"Edges improve the measures on {name}, and more than ten no further"
     if len(means) < 4 or not {0, 10} <= set(means):
@@ -192,10 +201,9 @@ def _elsewhere(rows) -> list[Claim]:
     ours = of(rows, "CGM")
     if not ours:
         return [*found, Claim("Table 4", says, verdict(None), "", command)]
-    means = _mean(ours, "macro_f1"), _mean(ours, "micro_f1")
-    held = [
-        ours > printed for both in PAPER_TABLE_4.values() for ours, printed in zip(means, both, strict=True)
-    ]
-    text = "; ".join(f"{name} {macro:.3f}, {micro:.3f}" for name, (macro, micro) in PAPER_TABLE_4.items())
+    means = mean(ours, "macro_f1"), mean(ours, "micro_f1")
+    theirs = {name: (found["macro-F1"], found["micro-F1"]) for name, found in printed("CGM", "scene").items()}
+    held = [mine > other for both in theirs.values() for mine, other in zip(means, both, strict=True)]
+    text = "; ".join(f"{name} {macro:.3f}, {micro:.3f}" for name, (macro, micro) in theirs.items())
     seen = f"Macro- and micro-F1 {means[0]:.3f}, {means[1]:.3f}; theirs as printed, of other folds: {text}."
     return [*found, Claim("Table 4", says, verdict(all(held)), seen, command)]

@@ -14,7 +14,7 @@ __all__ = ["COLUMNS", "HISTORY", "KEY", "NOISES", "SIZES", "convergence", "growt
 KEY = ("study", "seed", "method")
 COLUMNS = (
     *KEY, "setting", "hamming", "macro_f1", "micro_f1", "micro_precision", "micro_recall", "edges", "status", "gap", "epochs", "seconds",
-    "slowest_setting",
+    "slowest_setting", "tried", "tried_capped",
 )  # fmt: skip
 HISTORY = ("method", "epoch", "objective", "dual_bound", "edges", "seconds")
 #: Shares of turned training labels at which the scores are looked at.

@@ -25,6 +25,7 @@ def unit_rows(unit: dict, given, quick: bool) -> tuple[list[dict], str]:
         return [], f"{study} {seed} {method}: not run, {error}"
     seconds = [float(one["seconds"]) for one in tried]
     row |= {"slowest_setting": f"{max(seconds):.2f}"} if seconds else {}
+    row |= {"tried": len(tried), "tried_capped": sum(one["status"] not in ("", "optimal") for one in tried)}
     line = f"{study} {seed} {method}: Hamming {row['hamming']} at {row['setting']}, {row['seconds']} s"
     return [unit | row], line
 

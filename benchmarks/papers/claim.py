@@ -43,23 +43,31 @@ FEWEST_ROWS = 3
 SAME_SHARE = 0.1
 LEVEL = 0.05
 #: How claims are judged.
-RULE = (
-    "A claim that one method is better rests on comparisons on the same rows. One holds where the mean difference has the claimed sign, and "
-    "p < .05 (paired t-test). Holm's correction is over the table. Training rows of partitions overlap, which the test does not know: "
-    "its p is too small there. A comparison is reversed where the other sign is significant. "
-    "The claim is **reproduced** if at least two thirds hold. It is **refuted** if at most one third hold and more are reversed. "
-    "It is **open** if at most one third hold and no more are reversed; more partitions may decide it. Else it holds **in part**. "
-    "A claim of all methods needs all, and one that is reversed refutes it. Methods that came to the same weights are one comparison. "
-    "Other claims are counted: **reproduced** from two thirds on, **refuted** up to one third."
-)
+RULE = """A claim that one method is better rests on comparisons on the same rows. One holds where the mean difference has the claimed sign, and p < .05.
+The test is the paired t-test. Partitions of one data set share rows, so there the variance has Nadeau and Bengio's correction.
+It is made with the share of the rows that a partition tests. Draws of new data need none. Holm's correction is over the table.
+Beside it stands what the plain t-test finds: better and worse, or its p.
+A comparison is reversed where the other sign is significant. Methods that came to the same weights are one comparison.
+
+- The claim is **reproduced** if at least two thirds hold.
+- It is **refuted** if at most one third hold and more than one third are reversed, so that two thirds cannot hold.
+- It is **open** if at most one third hold and no more are reversed; more data may decide it.
+- Else it holds **in part**.
+- A claim of all methods needs all, and one that is reversed refutes it. A comparison of "better or comparable" holds if it is not reversed.
+- Other claims are counted: **reproduced** from two thirds on, **refuted** up to one third.
+- Without rows it is **not testable here**. So are printed figures where the data are not the paper's."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A comparison on the same rows: differences, positive where the claim holds."""
+    """A comparison on the same rows: differences, positive where the claim holds.
+
+    tested : the share of the rows that a partition tests; 0 where every difference is of new data
+    """
 
     name: str
     differences: np.ndarray
+    tested: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -73,6 +81,7 @@ class Claim:
     ours    : a question that the paper does not ask; it is not counted
     pairs   : the comparisons of a claim that `judged` judges
     every   : the claim is of all of them, such as "the best of all"; one that is reversed refutes it
+    or_equal : the claim is "better or comparable"; a comparison holds that is not reversed
     """
 
     where: str
@@ -83,6 +92,7 @@ class Claim:
     ours: bool = False
     pairs: tuple[Pair, ...] = ()
     every: bool = False
+    or_equal: bool = False
 
 
 def verdict(holds: bool | None) -> str:
@@ -101,36 +111,34 @@ def by_significance(held: int, reversed_: int, of: int, every: bool = False) -> 
     if every:
         return REPRODUCED if held == of else REFUTED if reversed_ else OPEN
     shared = by_share(held, of)
-    return OPEN if shared == REFUTED and reversed_ <= held else shared
+    return OPEN if shared == REFUTED and 3 * reversed_ <= of else shared
 
 
 def judged(claims: Iterable[Claim]) -> list[Claim]:
-    """Judge the claims that have pairs, by paired tests with Holm's correction over all pairs of a table; others stay as they are."""
+    """Judge the claims that have pairs, by paired tests with Holm's correction over all comparisons of a table; others stay as they are."""
     claims = [replace(claim, pairs=tuple(_distinct(claim.pairs))) for claim in claims]
-    tables: dict[tuple, list[Pair]] = {}
+    tables: dict[tuple, dict[tuple, Pair]] = {}  # a comparison of several claims is one
     for claim in claims:
-        tables.setdefault((claim.where, claim.ours), []).extend(claim.pairs)
-    tests, adjusted, found = {}, {}, []
-    for pairs in tables.values():
-        tests |= {id(pair): _test(pair) for pair in pairs}
-        adjusted |= zip(map(id, pairs), holm([tests[id(pair)].t for pair in pairs]), strict=True)
+        tables.setdefault((claim.where, claim.ours), {}).update({_key(pair): pair for pair in claim.pairs})
+    adjusted, found = {}, []
+    for table, pairs in tables.items():
+        tests = [_test(pair, pair.tested) for pair in pairs.values()]
+        both = zip(tests, map(float, holm([test.t for test in tests])), strict=True)
+        adjusted[table] = dict(zip(pairs, both, strict=True))
     for claim in claims:
-        if not claim.pairs:
-            found.append(claim)
-            continue
-        own = [tests[id(pair)] for pair in claim.pairs]
-        p = [float(adjusted[id(pair)]) for pair in claim.pairs]
-        held = sum(test.mean > 0 and value < LEVEL for test, value in zip(own, p, strict=True))
-        against = sum(test.mean < 0 and value < LEVEL for test, value in zip(own, p, strict=True))
-        seen = _seen(claim.pairs, own, p, held, against)
-        found.append(
-            replace(
-                claim,
-                verdict=by_significance(held, against, len(own), claim.every),
-                seen=f"{seen} {claim.seen}".rstrip(),
-            )
-        )
+        if claim.pairs:
+            own = [adjusted[claim.where, claim.ours][_key(pair)] for pair in claim.pairs]
+            held, against = (sum(sign * test.mean > 0 and p < LEVEL for test, p in own) for sign in (1, -1))
+            holding = len(own) - against if claim.or_equal else held
+            judgement = by_significance(holding, against, len(own), claim.every)
+            seen = f"{_seen(claim.pairs, *zip(*own, strict=True), held, against)} {claim.seen}".rstrip()
+            claim = replace(claim, verdict=judgement, seen=seen)
+        found.append(claim)
     return found
+
+
+def _key(pair: Pair) -> tuple:
+    return pair.name, pair.differences.tobytes()
 
 
 def paired(of_a: dict[tuple, float], of_b: dict[tuple, float]) -> np.ndarray:
@@ -144,8 +152,9 @@ def paired(of_a: dict[tuple, float], of_b: dict[tuple, float]) -> np.ndarray:
     return np.array([np.mean(differences) for differences in found.values()])
 
 
-def _test(pair: Pair):
-    return mtl.compare({"a": pair.differences, "b": np.zeros(len(pair.differences))}).pairs[0]
+def _test(pair: Pair, tested: float):
+    scores = {"a": pair.differences, "b": np.zeros(len(pair.differences))}
+    return mtl.compare(scores, test_share=tested or None).pairs[0]
 
 
 def _distinct(pairs: Sequence[Pair]) -> list[Pair]:
@@ -158,7 +167,7 @@ def _distinct(pairs: Sequence[Pair]) -> list[Pair]:
             if len(other.differences) == len(pair.differences):
                 size = max(float(np.std(pair.differences)), 1e-12)
                 if np.abs(other.differences - pair.differences).max() <= SAME_SHARE * size:
-                    kept[k] = Pair(f"{other.name} = {pair.name}", other.differences)
+                    kept[k] = replace(other, name=f"{other.name} = {pair.name}")
                     break
         else:
             kept.append(pair)
@@ -166,14 +175,17 @@ def _distinct(pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def _seen(pairs, tests, p, held: int, against: int) -> str:
+    """Effects, intervals and p after all corrections; beside them the plain t-test, which the papers use, and Wilcoxon's."""
+    plain = [_test(pair, 0.0) for pair in pairs]
     texts = [
-        f"{pair.name} {test.mean:+.4f} [{test.low:+.4f}, {test.high:+.4f}], p = {value:.2g} (Wilcoxon {test.wilcoxon:.2g}), "
-        f"better on {test.better}, equal on {test.equal} of {len(pair.differences)}"
-        for pair, test, value in zip(pairs, tests, p, strict=True)
+        f"{pair.name} {test.mean:+.4f} [{test.low:+.4f}, {test.high:+.4f}], p = {value:.2g} (plain t-test {usual.t:.2g}, Wilcoxon "
+        f"{test.wilcoxon:.2g}), better on {test.better}, equal on {test.equal} of {len(pair.differences)}"
+        for pair, test, usual, value in zip(pairs, tests, plain, p, strict=True)
     ]
     if len(pairs) == 1:
         return texts[0] + "."
-    counts = f"Significantly better in {held} of {len(pairs)} comparisons, worse in {against}."
+    ahead, behind = (sum(sign * one.mean > 0 and one.t < LEVEL for one in plain) for sign in (1, -1))
+    counts = f"Significantly better in {held} of {len(pairs)}, worse in {against} (plain t-test: {ahead}, {behind})."
     return counts if len(pairs) > 8 else f"{counts} {'; '.join(texts)}."
 
 
@@ -182,12 +194,12 @@ def counts(claims: Iterable[Claim]) -> Counter:
     return Counter(claim.verdict for claim in claims if not claim.ours)
 
 
-def reading(claims: list[Claim]) -> list[str]:
-    """A line each, for a report; what has no rows is left out."""
+def reading(claims: list[Claim], given: bool = False) -> list[str]:
+    """A line each, for a report; what has no rows is left out, of data given by a user all that is not judged."""
     return [
         f"- **{claim.says}** ({'our question' if claim.ours else claim.where}): {claim.verdict}. {claim.seen}"
         for claim in claims
-        if claim.verdict != UNTESTED or claim.seen
+        if claim.verdict != UNTESTED or (claim.seen and not given)
     ]
 
 

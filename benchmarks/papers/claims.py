@@ -11,12 +11,12 @@ page cannot say anything that the rows do not.
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.machine import RESULTS
 from benchmarks.papers import calibrated_claims, cgm_claims, fetr_claims, mt_mkl_claims, smtl_claims
-from benchmarks.papers.claim import OPEN, REFUTED, REPRODUCED, RULE, VERDICTS, Claim, counts, tables
+from benchmarks.papers.claim import OPEN, PARTLY, REFUTED, REPRODUCED, RULE, VERDICTS, Claim, counts, tables
 from benchmarks.papers.mt_mkl_runs import Runs
 from benchmarks.papers.rows import rows_of
 from benchmarks.papers.smtl_tables import read_runs
@@ -116,14 +116,14 @@ Three things to know:
 
 1. **Each idea pays where its assumption holds**: noise that differs between tasks (NC-CMTL), labels that depend on each other (CGM).
    Elsewhere it gains little, or loses.
-2. **Part of a gain can be the choice of the parameter.** Chosen by the measure on both sides, SMTL's lead does not grow with imbalance.
+2. **Part of a gain can be the choice of the parameter.** On Emotions with 1 positive in 11, SMTL leads by 25 points of macro-F1. Where both sides choose lam by it, the lead is 3.
 3. **The data are not always the papers'.** SARCOS is a subsample of 4,449 rows. The features of PASCAL VOC are not published. The data that MT-MKL's paper describes cannot give the printed AUCs.
 
 | paper | {verdicts} | our questions |
 |---{rule_of_table}
 {totals}
 
-{rule} Without rows it is **not testable here**.
+**Open** is not a failure: the rows decide nothing. [How a verdict is made](#how-a-verdict-is-made) has the tests.
 
 ## Run it
 
@@ -138,103 +138,114 @@ python -m benchmarks.papers.fetr --data exams.csv --labels score --task school
 
 The rows lie in `benchmarks/results/`, one CSV file per study. The reports beside them have all figures, pictures, and deviations from each paper.
 `python -m benchmarks.papers.claims --write` makes this page from the rows.
+
+## How a verdict is made
+
+{rule}
 """
 
 
 @dataclass(frozen=True)
 class Summary:
     """
-    holds, fails              : a cell each for the top of the page
-    reproduced, refuted, open : how the claims begin that the cells rest on
+    holds, fails : a cell each for the top of the page
+    rests        : verdict -> how the claims begin that the cells rest on
     """
 
     holds: str
     fails: str
-    reproduced: tuple[str, ...] = ()
-    refuted: tuple[str, ...] = ()
-    open: tuple[str, ...] = ()
+    rests: dict[str, tuple[str, ...]]
 
     def cells(self, found: list[Claim]) -> tuple[str, str]:
         """Return the two cells; of rows that say otherwise, a pointer to the verdicts."""
-        asked = {REPRODUCED: self.reproduced, REFUTED: self.refuted, OPEN: self.open}
         right = all(
             any(claim.says.startswith(says) and claim.verdict == verdict for claim in found)
-            for verdict, sentences in asked.items()
+            for verdict, sentences in self.rests.items()
             for says in sentences
         )
         return (self.holds, self.fails) if right else ("see below", "see below")
 
 
+_SMTL, _FETR = "SMTL(F1) is significantly better in", "FETR has lower errors than"
 SUMMARIES = {
     "smtl": Summary(
-        "Higher F1 than regression (MTL-REG). A lead that grows with imbalance, but not where lam is chosen alike.",
-        "A lead over MTL-CLS in micro-F1, and over LP, RAkEL, ECC. Training within 30 times the baselines'. On imbalanced data no lead is decided.",
-        (
-            "SMTL(F1) is significantly better in macro-F1 than MTL-REG", "SMTL(F1) is significantly better in micro-F1 than MTL-REG",
-            "The improvement over the baseline grows",
-        ),
-        (
-            "SMTL(F1) is significantly better in micro-F1 than MTL-CLS", "SMTL(trace) is significantly better than LP",
-            "SMTL(trace) is significantly better than RAkEL", "SMTL(trace) is significantly better than ECC", "SMTL's training",
-        ),
-        ("On imbalanced data",),
+        "In part: higher F1 than regression (MTL-REG), and nowhere significantly lower.",
+        "A lead over LP, training within 30 times MTL-REG's. Open: leads over MTL-CLS and most others, and their growth with imbalance.",
+        {
+            PARTLY: (f"{_SMTL} macro-F1 than MTL-REG", f"{_SMTL} micro-F1 than MTL-REG"),
+            REFUTED: ("SMTL(trace) is significantly better than LP", "In most cases", "SMTL's training"),
+            OPEN: (
+                f"{_SMTL} macro-F1 than MTL-CLS", f"{_SMTL} micro-F1 than MTL-CLS", "SMTL(AUC) is significantly better in mean AUC than MTL-CLS",
+                "On imbalanced data", "The improvement over the baseline grows",
+                *(f"SMTL(trace) is significantly better than {one}" for one in ("BR", "RAkEL", "ECC", "HOMER", "AdaBoostMH")),
+            ),
+        },
     ),
     "calibrated": Summary(
-        "Calibration lowers the weights' error where some tasks have gross noise. NC-CMTL is ahead of the other low-rank methods on School.",
-        "The printed factors in nMSE. A lead of low-rank methods on SARCOS, convergence within ten iterations, a lead in time.",
-        ("Gross noise in several tasks, light", "Gross noise in several tasks, none", "NC-CMTL improves on NN-MTL and the other low-rank methods on School"),
-        (
-            "The nMSE of NC-MTL is 14 times", "The nMSE of NC-MTL is 21 times", "Low-rank methods are better than feature selection on SARCOS",
-            "Algorithm 1 converges", "NC-CMTL takes far less time",
-        ),
+        "Calibration lowers errors where some tasks have gross noise. On School low-rank methods beat feature selection, and joint learning the Lasso.",
+        "Convergence within ten iterations, a lead in time. Open: a lead over the other low-rank methods, and all comparisons on SARCOS.",
+        {
+            REPRODUCED: (
+                "NC-CMTL is significantly better than NC-MTL where several tasks have gross noise, the others light",
+                "NC-CMTL is significantly better than NC-MTL where several tasks have gross noise, the others none",
+                "Low-rank methods are better than feature selection on School", "Joint learning is better than the Lasso a task on School",
+            ),
+            REFUTED: ("Algorithm 1 converges", "NC-CMTL takes far less time"),
+            OPEN: (
+                "NC-CMTL improves on NN-MTL and the other low-rank methods on School",
+                "NC-CMTL improves on NN-MTL and the other low-rank methods on SARCOS",
+                "Low-rank methods are better than feature selection on SARCOS", "Joint learning is better than the Lasso a task on SARCOS",
+            ),
+        },
     ),
     "fetr": Summary(
-        "Lower errors than STL, MTFL and MTRL on School. A fast solver for the weights. Fewer than ten rounds as a rule.",
+        "A fast solver for the weights. Fewer than ten rounds as a rule. In part: lower errors than STL, MTFL and MTRL on School.",
         "A lead of coordinate minimisation over flip-flop. Open: a lead over MTFRL, lower errors on SARCOS, a gain on a network's last layer.",
-        (
-            "FETR has lower errors than STL, MTFL and MTRL on School, intercepts",
-            "FETR has lower errors than STL, MTFL and MTRL on School, raw inputs",
-            "The Bartels-Stewart solver", "The algorithm usually converges",
-        ),
-        ("Coordinate minimisation converges faster than flip-flop",),
-        (
-            "FETR has lower errors than STL, MTFL and MTRL on SARCOS", "FETR has lower errors than MTFRL on School, intercepts",
-            "FETR has lower errors than MTFRL on School, raw inputs", "FETR on the last layer",
-        ),
+        {
+            REPRODUCED: ("The Bartels-Stewart solver", "The algorithm usually converges"),
+            PARTLY: (f"{_FETR} STL, MTFL and MTRL on School, intercepts", f"{_FETR} STL, MTFL and MTRL on School, raw inputs"),
+            REFUTED: ("Coordinate minimisation converges faster than flip-flop",),
+            OPEN: (
+                f"{_FETR} STL, MTFL and MTRL on SARCOS", f"{_FETR} MTFRL on School, intercepts", f"{_FETR} MTFRL on School, raw inputs",
+                "FETR on the last layer",
+            ),
+        },
     ),
     "mt_mkl": Summary(
         "Individual is worst. Larger p is better. With kernels of trace 1, p = 2 and 3 are ahead of Vanilla.",
         "With the paper's kernels Vanilla is ahead of MT-MKL and of Union. A tree inferred from the rows does not help.",
-        ("Individual performs worst", "The larger p", "With kernels of trace 1"),
-        ("Non-sparse MT-MKL (p = 2, 3) improves on Vanilla", "Vanilla is below Union", "With a tree inferred"),
+        {
+            REPRODUCED: ("Individual performs worst", "The larger p", "With kernels of trace 1"),
+            REFUTED: ("Non-sparse MT-MKL (p = 2, 3) improves on Vanilla", "Vanilla is below Union", "With a tree inferred"),
+        },
     ),
     "cgm": Summary(
-        "The true edges of the synthetic star are found. CGM is ahead of most of the paper's rivals on Scene.",
-        "The lowest objective of all graphs, the stochastic method (Algorithm 2). A lead over HLLM-L1 is not decided.",
-        (
-            "CGM finds the true edges",
-            *(f"CGM is better than {rival} on Scene" for rival in ("binary relevance", "Chow-Liu tree", "PLST", "MMOC", "LEAD", "PLEM")),
-        ),
-        ("CGM achieves the lowest objective", "The stochastic proximal dual method"),
-        ("CGM is better than HLLM-L1 on Scene",),
+        "The synthetic star's true edges are found. On Scene CGM is ahead of binary relevance and PLEM, in part of PLST and the tree.",
+        "The lowest objective of all graphs, Algorithm 2. Open: a lead over LEAD. MMOC and HLLM-L1 are comparable.",
+        {
+            REPRODUCED: (
+                "CGM finds the true edges", "CGM is better than binary relevance on Scene", "CGM is better than PLEM on Scene",
+                "CGM is better than, or comparable to, MMOC on Scene", "CGM is better than, or comparable to, HLLM-L1 on Scene",
+            ),
+            PARTLY: tuple(f"CGM is better than {rival} on Scene" for rival in ("Chow-Liu tree", "PLST")),
+            REFUTED: ("CGM achieves the lowest objective", "The stochastic proximal dual method"),
+            OPEN: ("CGM is better than LEAD on Scene",),
+        },
     ),
 }  # fmt: skip
 
 #: report -> what its tables below say in short
 LEGENDS = {
-    "smtl": "Comparisons are of data sets and measures, over their partitions (`smtl_runs.csv`).",
-    "calibrated": "Differences are the nMSE of the other method minus its own, partition by partition (`calibrated_runs.csv`). A figure in brackets is the paper's.",
-    "fetr": "Differences are of NMSE, partition by partition (`fetr_runs.csv`). Accuracies are relative to the best objective. A figure in brackets is the paper's.",
-    "mt_mkl": "Differences are of AUCs, draw by draw (`mt_mkl_runs.csv`).",
-    "cgm": "Comparisons are Hamming loss, macro-F1, micro-F1 and micro-precision, fold by fold (`cgm_runs.csv`). A figure in brackets is the paper's.",
+    "smtl": "Comparisons are of data sets and measures, over their partitions, which test 40 % of the rows (`smtl_runs.csv`).",
+    "calibrated": "Differences are the nMSE of the other method minus its own, partition by partition (`calibrated_runs.csv`). A partition tests 80 % "
+    "of School's rows in the mean, and 20 % of SARCOS'; Table 3's data sets are drawn anew. A figure in brackets is the paper's.",
+    "fetr": "Differences are of NMSE, partition by partition (`fetr_runs.csv`). A partition tests 10 % of School's rows, and 20 % of SARCOS'. "
+    "Accuracies are relative to the best objective. A figure in brackets is the paper's.",
+    "mt_mkl": "Differences are of AUCs, draw by draw of new data (`mt_mkl_runs.csv`). Figure 1(b) is judged on the data as corrected here: variance "
+    "20 in place of the deviation, depth 5.",
+    "cgm": "Comparisons are Hamming loss, macro-F1, micro-F1 and micro-precision, fold by fold (`cgm_runs.csv`). A fold tests 20 % of the rows. "
+    "A figure in brackets is the paper's.",
 }
-#: What the legends say once is left out of the cells.
-_SAID_ONCE = (
-    (" comparisons", ""),
-    ("to 0.01 of the best objective in", "to 1e-2 in"),
-    ("to 0.0001 of the best objective in", "to 1e-4 in"),
-    ("to 1e-06 of the best objective in", "to 1e-6 in"),
-)
 
 
 def page(folder: Path) -> str:
@@ -253,7 +264,7 @@ def page(folder: Path) -> str:
             f"[Report](../benchmarks/results/{report}.md), by `python -m benchmarks.papers.{report} --report-only`. "
             f"Fits without a certificate: {open_fits:,} of {fits:,}. {LEGENDS[report]}"
             + (rows_of_sets(folder) if report == "smtl" else ""), "",
-            *tables([_shorter(claim) for claim in found], report),
+            *tables(found, report),
         ]  # fmt: skip
     head = _HEAD.format(
         rule=RULE,
@@ -263,13 +274,6 @@ def page(folder: Path) -> str:
         rule_of_table="|---" * (len(VERDICTS) + 1) + "|",
     )
     return "\n".join([head, *sections]).rstrip() + "\n"
-
-
-def _shorter(claim: Claim) -> Claim:
-    seen = claim.seen
-    for phrase, short in _SAID_ONCE:
-        seen = seen.replace(phrase, short)
-    return replace(claim, seen=seen)
 
 
 def _anchor(heading: str) -> str:

@@ -18,8 +18,8 @@ from benchmarks.papers.fetr_sections import (
     rounds_section,
     weights_section,
 )
-from benchmarks.papers.given_data import data_lines
-from benchmarks.papers.rows import rows_of
+from benchmarks.papers.given_data import data_lines, how_it_was_run
+from benchmarks.papers.rows import cell, rows_of
 
 __all__ = ["report"]
 
@@ -29,13 +29,11 @@ _NAMES = {"FETR (block)": "FETR, the paper's algorithm"}
 
 def report(results: Path, log=print) -> Path:
     """Write fetr.md and its figures; parts without runs are left out."""
-    notes = results / "fetr_notes.txt"
-    lines = notes.read_text().strip().splitlines() if notes.is_file() else []
-    given = data_lines(results, "fetr", labels=False)
+    given = data_lines(results, "fetr")
     rows = rows_of(results / "fetr_runs.csv")
     # a folder holds the paper's studies, or those of one file of the user
     name = given[0].split(":")[0] if given else "SARCOS, 4,449-row subsample"
-    read = reading(in_general(rows, name, "") if given else claims(results))
+    read = reading(in_general(rows, name, "") if given else claims(results), bool(given))
     parts = [
         "# FETR: the paper's experiments",
         "",
@@ -48,11 +46,7 @@ def report(results: Path, log=print) -> Path:
         "## Reading",
         "",
         *(read or ["- One partition alone: nothing can be compared."]),
-        "",
-        "## What differs from the paper, and how it was run",
-        "",
-        *(f"- {line}" for line in [*given, *lines] if line.strip()),
-        *_networks(rows),
+        *how_it_was_run(results, "fetr", *_networks(rows)),
     ]
     if rows:
         parts += ["", *(_any_prediction(rows, name) if given else _prediction(rows))]
@@ -82,7 +76,7 @@ def _networks(rows) -> list[str]:
     shared = any(row["preparation"] == "scaled labels" for row in rows)
     missing = networks_missing()
     if missing and shared and not any(row["method"] in NETWORKS for row in rows):
-        return [f"- {missing[0].upper()}{missing[1:]}."]
+        return [f"{missing[0].upper()}{missing[1:]}."]
     return []
 
 
@@ -142,15 +136,15 @@ def _sarcos_table(rows, preparation) -> list[str]:
         table.append(
             f"| {_NAMES.get(method, method)} | {len(found)} | "
             + " | ".join(cells)
-            + f" | {_mean(found)} | {_chosen(found)} |"
+            + f" | {cell([row['nmse'] for row in found])} | {_chosen(found)} |"
         )
     return [*table, "", *_pairs(rows, "sarcos", preparation)]
 
 
 def _nmse_table(rows, data, preparation, paper) -> list[str]:
     table = [
-        "| method | partitions | NMSE, mean ± deviation over them | paper | settings chosen | capped fits |",
-        "|---|---|---|---|---|---|",
+        f"| method | partitions | NMSE, mean ± deviation over them{' (the paper)' * bool(paper)} | settings chosen | capped fits |",
+        "|---|---|---|---|---|",
     ]
     for method in _METHODS:
         found = values_of(rows, data, preparation, method)
@@ -160,8 +154,8 @@ def _nmse_table(rows, data, preparation, paper) -> list[str]:
         capped = sum(int(row["capped"]) for row in found)
         capped = "ten rounds, all" if method in ("MTFRL", "FETR (block)") else capped
         table.append(
-            f"| {_NAMES.get(method, method)} | {len(found)} | {_mean(found)} | "
-            + (f"{printed[0]:.4f} ± {printed[1]:.4f}" if printed else "")
+            f"| {_NAMES.get(method, method)} | {len(found)} | {cell([row['nmse'] for row in found])}"
+            + (f" ({printed[0]:.4f} ± {printed[1]:.4f})" if printed else "")
             + f" | {_chosen(found)} | {capped} of {sum(int(row['fits']) for row in found)} |"
         )
     return [*table, "", *_pairs(rows, data, preparation)] if len(table) > 2 else []
@@ -169,11 +163,6 @@ def _nmse_table(rows, data, preparation, paper) -> list[str]:
 
 def _short(value: float) -> str:
     return f"{value:.2f}" if value >= 1 else f"{value:.3f}"
-
-
-def _mean(found) -> str:
-    values = np.array([float(row["nmse"]) for row in found])
-    return f"{values.mean():.4f}" + (f" ± {values.std(ddof=1):.4f}" if len(values) > 1 else "")
 
 
 def _chosen(found) -> str:

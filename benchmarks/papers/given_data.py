@@ -18,8 +18,19 @@ import numpy as np
 
 from benchmarks.corpus.user_data import read_tasks
 from mtldsl import DataError, Tasks
+from mtldsl.data.splits import fold_numbers
 
-__all__ = ["Source", "add_data", "checked", "data_lines", "end", "folder_of", "sources"]
+__all__ = [
+    "Source",
+    "add_data",
+    "checked",
+    "data_lines",
+    "end",
+    "folder_of",
+    "how_it_was_run",
+    "row_folds",
+    "sources",
+]
 
 #: Entries of X up to which sparse inputs are made dense, as features are standardised.
 _MOST_ENTRIES = 5e7
@@ -29,6 +40,7 @@ _MOST_ENTRIES = 5e7
 class Source:
     """A file and how it is read. As a word of a command line it is the file's name without its ending.
 
+    inputs  : the array of the inputs, of MAT and NPZ
     median  : numbers become labels: above the task's median, or not
     classes : the one label column holds classes: a task a class
     rare    : labels with fewer rows than these of either class are left out
@@ -41,6 +53,7 @@ class Source:
     median: bool = False
     classes: bool = False
     rare: int = 10
+    inputs: str | None = None
 
     @property
     def name(self) -> str:
@@ -69,13 +82,15 @@ class Source:
 
 @lru_cache(maxsize=8)
 def _read(source: Source) -> Tasks:
-    options = {"xml": source.xml, "labels": source.labels, "task": source.task}
+    options = {"xml": source.xml, "inputs": source.inputs, "labels": source.labels, "task": source.task}
     if isinstance(source.labels, tuple):
         options["labels"] = list(source.labels)
     try:
         tasks = read_tasks(source.path, **options)
-    except DataError:
-        raise
+    except DataError as error:
+        if "no such array" not in str(error):
+            raise
+        raise DataError(f"{error}; write --inputs NAME --labels NAME") from error
     except ValueError as error:  # another kind of file
         raise DataError(f"{source.path}: {error}") from error
     entries = tasks.n_features * (tasks.X.shape[0] if tasks.is_shared else tasks.n_samples)
@@ -133,6 +148,9 @@ def _labelled(source: Source) -> tuple[Tasks, tuple[str, ...]]:
 
 def _one_vs_rest(source: Source, tasks: Tasks) -> Tasks:
     values = np.unique(tasks.targets)
+    # the reader of CSV has made tasks of the names of classes
+    if tasks.n_tasks > 2 and set(values) <= {-1.0, 0.0, 1.0}:
+        return tasks
     if tasks.n_tasks > 1 or len(values) > 100 or len(values) < 3:
         raise DataError(
             f"{source.path}: --classes is for one column of 3 to 100 classes; here are {tasks.n_tasks} column(s), {len(values)} values"
@@ -152,9 +170,10 @@ def add_data(parser, published: tuple[str, ...] = (), default: list[str] | None 
         "--data", nargs="+", metavar="FILE", default=default, help=f"{names}files of yours: ARFF, CSV, MAT, NPZ, LIBSVM"
     )  # fmt: skip
     parser.add_argument("--xml", type=Path, help="Mulan's list of the labels of an ARFF file")
+    parser.add_argument("--inputs", help="the array of the inputs in MAT or NPZ (X)")
     parser.add_argument(
-        "--labels", nargs="+", help="names of the label columns of ARFF or CSV, or how many of the last ones"
-    )
+        "--labels", nargs="+", help="names of the label columns of ARFF or CSV, or how many of the last ones; the array in MAT or NPZ (Y)"
+    )  # fmt: skip
     parser.add_argument("--task", help="the column, or array, that tells the rows of different tasks apart")
     parser.add_argument(
         "--median", action="store_true", help="numbers become labels: above the task's median, or not"
@@ -182,7 +201,7 @@ def sources(parser, options, published: tuple[str, ...] = ()) -> tuple[list[str]
         elif path.is_file():
             found.append(
                 Source(
-                    path.resolve(), options.xml, labels, options.task, options.median, options.classes, options.rare
+                    path.resolve(), options.xml, labels, options.task, options.median, options.classes, options.rare, options.inputs
                 )
             )  # fmt: skip
         else:
@@ -200,8 +219,11 @@ def end(parser, message: str) -> None:
     parser.exit(2, f"{parser.prog}: error: {message}\n")
 
 
-def checked(parser, found: list[Source], labels: bool) -> None:
-    """Read every file now, so that what is wrong with one is said before anything is run."""
+def checked(parser, found: list[Source], labels: bool, fewest: int = 1) -> None:
+    """Read every file now, so that what is wrong with one is said before anything is run.
+
+    fewest : the rows of either class that partitions and folds need of every label
+    """
     for source in found:
         try:
             tasks = source.labelled if labels else source.tasks
@@ -210,9 +232,37 @@ def checked(parser, found: list[Source], labels: bool) -> None:
         shown = [*source.lines, *(source.left_out if labels else [])]
         print("\n".join(shown), flush=True)
         if tasks.n_samples < 20:
-            parser.error(
-                f"{source.path}: {tasks.n_samples} rows; partitions and folds of fewer than 20 say nothing"
+            end(
+                parser,
+                f"{source.path}: {tasks.n_samples} rows; partitions and folds of fewer than 20 say nothing",
             )
+        for name, y in zip(tasks.task_names, tasks.per_task(tasks.targets), strict=True) if labels else ():
+            rows = min(int((y > 0).sum()), int((y < 0).sum()))
+            if rows < fewest:
+                end(
+                    parser,
+                    f"{source.path}: label {name!r} has {rows} row{'s' * (rows != 1)} of one class, and partitions and folds need {fewest}; --rare "
+                    f"{fewest} leaves such labels out",
+                )
+
+
+def row_folds(tasks: Tasks, k: int, tries: int, rng) -> list[np.ndarray]:
+    """k parts of the shared rows: of so many shuffles the first that leaves both classes of every label in each; else stratified."""
+    Y = tasks.targets.reshape(tasks.n_tasks, -1).T
+    for _ in range(tries):
+        parts = [np.sort(rows) for rows in np.array_split(rng.permutation(len(Y)), k)]
+        if all(np.ptp(Y[rows], axis=0).all() for rows in parts):
+            return parts
+    number = fold_numbers(tasks, k)
+    return [np.flatnonzero(number == fold) for fold in range(k)]
+
+
+def how_it_was_run(folder: Path, script: str, *more: str) -> list[str]:
+    """The section on the data given and on what the person who ran it says, if there is anything to say."""
+    notes = folder / f"{script}_notes.txt"
+    lines = [*data_lines(folder, script), *(notes.read_text().splitlines() if notes.is_file() else []), *more]
+    lines = [f"- {line}" for line in lines if line.strip()]
+    return ["", "## How it was run, and what differs from the paper", "", *lines] if lines else []
 
 
 def folder_of(asked, script: str, found: list[Source], quick: bool, published: Path) -> Path:

@@ -2,14 +2,13 @@
 
     OPENBLAS_NUM_THREADS=1 python -m benchmarks.papers.mt_mkl                        # ten draws, a few minutes
     OPENBLAS_NUM_THREADS=1 python -m benchmarks.papers.mt_mkl --study printed --seeds 3    # the data as the paper prints them
-    OPENBLAS_NUM_THREADS=1 python -m benchmarks.papers.mt_mkl --landmine LandmineData.mat  # the same methods on Landmine
-    OPENBLAS_NUM_THREADS=1 python -m benchmarks.papers.mt_mkl --data schools.csv --task school --labels passed --share 0.3   # on files of yours
+    OPENBLAS_NUM_THREADS=1 python -m benchmarks.papers.mt_mkl --data LandmineData.mat      # on files of yours
+    OPENBLAS_NUM_THREADS=1 python -m benchmarks.papers.mt_mkl --data schools.csv --task school --labels passed --share 0.3
     python -m benchmarks.papers.mt_mkl --quick                                       # a minute, in a folder of its own
     python -m benchmarks.papers.mt_mkl --report-only
 
 Run it from the root of the repository. Each (study, draw, hierarchy, method) is appended to mt_mkl_runs.csv as it is done, so that a
-run that was stopped goes on where it was; mt_mkl.md and its figures come from that file alone. The tree data are generated; Landmine
-is not part of this package, see mtldsl.datasets.load_landmine.
+run that was stopped goes on where it was; mt_mkl.md and its figures come from that file alone. The tree data are generated.
 """
 
 from __future__ import annotations
@@ -60,13 +59,10 @@ def _options(arguments):
     )
     add_data(parser)
     parser.add_argument(
-        "--landmine", metavar="PATH", help="Landmine's .mat file: run on it, not on the tree data"
-    )
-    parser.add_argument(
         "--share",
         type=float,
         default=0.2,
-        help="of the rows of Landmine or of --data, to train on, and as many to choose on (0.2)",
+        help="of the rows of --data, to train on, and as many to choose on (0.2)",
     )
     parser.add_argument(
         "--quick", action="store_true", help="one draw, 8 tasks, a third of the grid: a smoke test"
@@ -86,17 +82,13 @@ def _options(arguments):
     options.methods = options.methods or [*METHODS, *EXTRAS]
     _, options.files = sources(parser, options)
     if not options.report_only:
-        checked(parser, options.files, labels=True)
+        checked(parser, options.files, labels=True, fewest=5)
     return options
 
 
 def _run(options, runs: Path) -> None:
     seeds = range(1 if options.quick else options.seeds)
     given = {f"{source.name} {options.share:g}": source.labelled for source in options.files}
-    if options.landmine is not None:
-        from mtldsl.datasets import load_landmine
-
-        given[f"landmine {options.share:g}"] = load_landmine(options.landmine)
     finished = done(runs, KEY)
     work = []
     for study in given or options.study:

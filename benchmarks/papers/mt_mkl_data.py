@@ -14,7 +14,7 @@ __all__ = [
     "VALIDATION",
     "Part",
     "auc",
-    "landmine_part",
+    "given_part",
     "off_diagonal",
     "roc",
     "tree_part",
@@ -54,7 +54,7 @@ def tree_part(study: str, seed: int, quick: bool = False) -> Part:
     )
 
 
-def landmine_part(tasks: Tasks, seed: int, share: float) -> Part:
+def given_part(tasks: Tasks, seed: int, share: float) -> Part:
     """A share of every task's rows, class by class, to train on, as many to choose C on, the others to test on; inputs
     standardised by the training rows of all tasks."""
     train, others = tasks.split(1.0 - share, seed)

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.papers.claim import reading, written
-from benchmarks.papers.given_data import data_lines
+from benchmarks.papers.given_data import how_it_was_run
 from benchmarks.papers.mt_mkl_claims import claims, in_general
 from benchmarks.papers.mt_mkl_data import STUDIES
 from benchmarks.papers.mt_mkl_figures import draw_roc, draw_similarity
 from benchmarks.papers.mt_mkl_methods import EXTRAS, HIERARCHIES, METHODS, USES_HIERARCHY
-from benchmarks.papers.mt_mkl_paper import PAPER_AUC, PROTOTYPE_AUC, PROTOTYPE_C
-from benchmarks.papers.mt_mkl_runs import Runs, cell
-from benchmarks.papers.rows import rows_of
+from benchmarks.papers.mt_mkl_paper import PAPER_AUC
+from benchmarks.papers.mt_mkl_runs import Runs
+from benchmarks.papers.rows import cell, rows_of
 
 __all__ = ["report"]
 
@@ -24,8 +24,6 @@ _NAMES = (*METHODS, *EXTRAS)
 
 def report(results: Path, log=print) -> Path:
     """Write mt_mkl.md and its figures; parts without runs are left out."""
-    notes = results / "mt_mkl_notes.txt"
-    lines = notes.read_text().strip().splitlines() if notes.is_file() else []
     rows = rows_of(results / "mt_mkl_runs.csv")
     studies = {
         study: Runs([row for row in rows if row["study"] == study])
@@ -41,10 +39,7 @@ def report(results: Path, log=print) -> Path:
         "## Reading",
         "",
         *_reading(studies),
-        "",
-        "## How it was run, and what differs from the paper",
-        "",
-        *(f"- {line}" for line in [*data_lines(results, "mt_mkl"), *lines] if line.strip()),
+        *how_it_was_run(results, "mt_mkl"),
     ]
     for study, runs in studies.items():
         if study == "corrected":
@@ -65,7 +60,7 @@ def _reading(studies) -> list[str]:
     lines = reading(claims(studies))
     for study, runs in studies.items():
         if study not in STUDIES:
-            found = reading(in_general(runs, "inferred", ""))
+            found = reading(in_general(runs, "inferred", ""), True)
             lines += [f"{line[:2]}{study}: {line[2:]}" for line in found]
     return lines or ["- One draw, or split, alone: nothing can be compared."]
 
@@ -79,8 +74,7 @@ def _corrected(runs: Runs) -> list[str]:
         "",
         "![ROC curves, and AUC against C](mt_mkl_roc.png)",
         "",
-        f"Mean ± standard deviation over {_several(runs.count, 'draw')} of the AUC averaged over tasks; the paper's figure is of one draw, the "
-        f"prototype's the mean of four at C = {PROTOTYPE_C:g}. "
+        f"Mean ± standard deviation over {_several(runs.count, 'draw')} of the AUC averaged over tasks; the paper's figure is of one draw. "
         f"No classifier has more than {runs.part(runs.seeds[0]).bayes_auc:.3f} (Bayes). Best C: "
         "the C with the highest AUC on the test rows, which shows what the choice of C costs.",
         "",
@@ -118,16 +112,14 @@ def _corrected(runs: Runs) -> list[str]:
     ]
 
 
-def _table(runs: Runs, hierarchy: str, methods, beside: bool = False, at_one_C: bool = True) -> list[str]:
-    """beside: with the paper's and the prototype's figures."""
+def _table(runs: Runs, hierarchy: str, methods, beside: bool = False) -> list[str]:
+    """beside: with the paper's figures."""
     heads = {
         "method": True,
         "AUC, C chosen": True,
         "paper": beside,
         "C chosen: median (range)": True,
         "best C: AUC": True,
-        f"AUC at C = {PROTOTYPE_C:g}": at_one_C,
-        "prototype": beside,
         "weights that count": True,
         "not certified": True,
         "s a path": True,
@@ -149,8 +141,6 @@ def _table(runs: Runs, hierarchy: str, methods, beside: bool = False, at_one_C: 
             _digits(PAPER_AUC.get(method)),
             f"{np.median(Cs):.2g} ({Cs.min():.2g} to {Cs.max():.2g})",
             cell([max(float(row["auc"]) for row in unit.rows) for unit in units]),
-            cell(runs.at(method, hierarchy, PROTOTYPE_C)),
-            _digits(PROTOTYPE_AUC.get(method)),
             f"{np.mean([int(row['nodes']) for row in chosen]):.0f} of {len(units[0].theta)}",
             f"{sum(row['status'] != 'optimal' for row in fits)} of {len(fits)}",
             f"{np.median([sum(float(row['seconds']) for row in unit.rows) for unit in units]):.1f}",
@@ -275,7 +265,7 @@ def _given(runs: Runs, study: str) -> list[str]:
         "",
         f"{_several(runs.count, 'random split')}, the tree inferred from the training rows; an intercept a task.",
         "",
-        *_table(runs, "inferred", METHODS, at_one_C=False),
+        *_table(runs, "inferred", METHODS),
         "",
         *_pairs(runs, "inferred"),
     ]

@@ -7,19 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
-from benchmarks.papers.mt_mkl_data import Part, tree_part
+from benchmarks.papers.mt_mkl_data import STUDIES, Part, tree_part
 from benchmarks.papers.mt_mkl_methods import USES_HIERARCHY, above
 
-__all__ = ["Runs", "Unit", "cell"]
-
-
-def cell(values, digits: int = 4) -> str:
-    """mean ± standard deviation"""
-    values = np.array([float(value) for value in values if value != ""])
-    if not values.size:
-        return ""
-    deviation = f" ± {values.std(ddof=1):.{digits}f}" if values.size > 1 else ""
-    return f"{values.mean():.{digits}f}{deviation}"
+__all__ = ["Runs", "Unit"]
 
 
 @dataclass(frozen=True)
@@ -78,6 +69,11 @@ class Runs:
         for row in rows:
             of_seed = self._units.setdefault((row["method"], row["hierarchy"]), {})
             of_seed.setdefault(int(row["seed"]), []).append(row)
+
+    @property
+    def tested_share(self) -> float:
+        """The share of a file's rows that a split tests, as its name says; 0 where every draw is of new data."""
+        return 0.0 if self.study in STUDIES else 1.0 - 2 * float(self.study.rsplit(" ", 1)[1])
 
     def units(self, method: str, hierarchy: str) -> list[Unit]:
         """By seed; of methods without a hierarchy the same for all."""

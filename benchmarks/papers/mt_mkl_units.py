@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from benchmarks.papers.mt_mkl_data import landmine_part, tree_part
+from benchmarks.papers.mt_mkl_data import given_part, tree_part
 from benchmarks.papers.mt_mkl_methods import GRID, run_method
 
 __all__ = ["unit_rows"]
@@ -24,4 +24,4 @@ def unit_rows(unit: dict, tasks, share: float, quick: bool) -> tuple[list[dict],
 
 @lru_cache(maxsize=1)  # units that follow each other are of one draw
 def _part(study, seed, tasks, share, quick):
-    return tree_part(study, seed, quick) if tasks is None else landmine_part(tasks, seed, share)
+    return tree_part(study, seed, quick) if tasks is None else given_part(tasks, seed, share)

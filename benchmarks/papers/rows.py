@@ -7,7 +7,9 @@ import io
 import os
 from pathlib import Path
 
-__all__ = ["append", "done", "rows_of"]
+import numpy as np
+
+__all__ = ["append", "cell", "done", "rows_of"]
 
 
 def rows_of(path: Path) -> list[dict]:
@@ -24,10 +26,14 @@ def done(path: Path, key) -> set[tuple]:
 
 
 def append(path: Path, columns, *rows: dict) -> None:
-    """All rows of a unit in one write."""
+    """All rows of a unit in one write; of an older file's columns, where it has fewer."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    if not path.is_file() or path.stat().st_size == 0:
+    head = None
+    if path.is_file():
+        with path.open(newline="") as file:
+            head = next(csv.reader(file), None)
+    writer = csv.DictWriter(text, head or columns, extrasaction="ignore", lineterminator="\n")
+    if not head:
         writer.writeheader()
     writer.writerows(rows)
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
@@ -36,3 +42,12 @@ def append(path: Path, columns, *rows: dict) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def cell(values, digits: int = 4) -> str:
+    """Mean ± standard deviation of what is there; nothing of nothing."""
+    values = np.array([float(value) for value in values if value != ""])
+    if not values.size:
+        return ""
+    deviation = f" ± {values.std(ddof=1):.{digits}f}" if values.size > 1 else ""
+    return f"{values.mean():.{digits}f}{deviation}"

@@ -111,7 +111,7 @@ def _options(arguments):
         options.data = ["flags"] if options.quick else ["flags", "emotions", "segmentation"]
     options.names, options.files = sources(parser, options, tuple(DATA))
     if not options.report_only:
-        checked(parser, options.files, labels=True)
+        checked(parser, options.files, labels=True, fewest=4)
     return options
 
 

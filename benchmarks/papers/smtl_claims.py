@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 
-from benchmarks.papers.claim import UNTESTED, Claim, Pair, by_share, judged
+from benchmarks.papers.claim import UNTESTED, Claim, Pair, by_share, judged, verdict
 from benchmarks.papers.smtl_paper import PAPER
-from benchmarks.papers.smtl_tables import MEASURES, PENALTIES
+from benchmarks.papers.smtl_tables import MEASURES, PENALTIES, TESTED
 
 __all__ = ["FEWEST", "OTHERS", "SMTL", "SUITS", "agreement", "best_of_all", "claims", "same_norm"]
 
 SMTL = [f"SMTL({penalty}+{metric})" for penalty in PENALTIES for metric in ("AUC", "F1")]
 #: measure -> (the SMTL variant's metric, the validation measure that suits it)
 SUITS = {"macro_f1": ("F1", "f1"), "micro_f1": ("F1", "f1"), "auc": ("AUC", "auc")}
+#: Table 9's variants.
+_SLOW = ("SMTL(l1+AUC)", "SMTL(l1+F1)")
 OTHERS = (
     "StructSVM(AUC)", "StructSVM(F1)", "BR", "LP", "RAkEL", "ECC", "MLCSSP", "HOMER", "AdaBoostMH",
 )  # fmt: skip
@@ -52,13 +52,16 @@ def claims(main, imbalance) -> list[Claim]:
         suits = {"StructSVM(AUC)": ("auc",), "StructSVM(F1)": ("macro_f1", "micro_f1")}.get(
             name, tuple(SUITS)
         )
-        kind = "its single-task model " if name.startswith("Struct") else ""
-        says = f"SMTL(trace) is significantly better than {kind}{name}"
+        pairs = [(measure, f"SMTL(trace+{SUITS[measure][0]})", name) for measure in suits]
+        if name.startswith("Struct"):  # in the tables of means alone, and with the AUC alone
+            says = f"SMTL(trace) is better than its single-task model {name}"
+            found.append(_claim("Tables 2 to 4", says, _pairs(main, pairs), ours=name == "StructSVM(F1)"))
+            continue
+        says = f"SMTL(trace) is significantly better than {name}"
         if name == "MLCSSP":
             found.append(Claim("Tables 5 to 8", says, UNTESTED, _HALF_OF_THE_LABELS, _MAIN))
-            continue
-        pairs = [(measure, f"SMTL(trace+{SUITS[measure][0]})", name) for measure in suits]
-        found.append(_claim("Tables 5 to 8", says, _pairs(main, pairs)))
+        else:
+            found.append(_claim("Tables 5 to 8", says, _pairs(main, pairs)))
     return judged([*found, *_imbalance(imbalance), *_slower(main)])
 
 
@@ -73,7 +76,7 @@ def _pairs(main, compared, tuned=False) -> list[Pair]:
         for run in main:
             d = run.differences(variant, baseline, measure, SUITS[measure][1] if tuned else "own")
             if d.size >= FEWEST:
-                found.append(Pair(f"{run.data}, {MEASURES[measure]}: {variant} - {baseline}", d))
+                found.append(Pair(f"{run.data}, {MEASURES[measure]}: {variant} - {baseline}", d, TESTED))
     return found
 
 
@@ -92,7 +95,7 @@ def _own_metric(main) -> Claim:
 def _imbalance(runs) -> list[Claim]:
     """Figures 1 and 2: better than the baseline at every ratio, and the more so the rarer the positives."""
     better: dict[str, list[Pair]] = {"own": [], "fair": []}
-    grows: dict[str, list[bool]] = {"own": [], "fair": []}
+    grows: dict[str, list[Pair]] = {"own": [], "fair": []}
     texts = []
     for data in dict.fromkeys(run.data for run in runs):
         of_data = sorted((run for run in runs if run.data == data), key=lambda run: run.ratio)
@@ -107,10 +110,13 @@ def _imbalance(runs) -> list[Claim]:
             if len(leads) == 2:
                 for way, d in leads.items():
                     better[way] += [
-                        Pair(f"{data}, {MEASURES[measure]}, 1:{run.ratio}", one)
+                        Pair(f"{data}, {MEASURES[measure]}, 1:{run.ratio}", one, TESTED)
                         for run, one in zip(of_data, d, strict=True)
                     ]
-                    grows[way].append(all(b.mean() > a.mean() for a, b in pairwise(d)))
+                    both = min(len(d[0]), len(d[-1]))
+                    grows[way].append(
+                        Pair(f"{data}, {MEASURES[measure]}", d[-1][:both] - d[0][:both], TESTED)
+                    )
                 own, fair = (
                     " → ".join(f"{one.mean():+.1f}" for one in leads[way]) for way in ("own", "fair")
                 )
@@ -118,46 +124,35 @@ def _imbalance(runs) -> list[Claim]:
     ratios = ", ".join(f"1:{r}" for r in sorted({run.ratio for run in runs}))
     seen = f"SMTL(l21) minus MTL-CLS(l21) in points at {ratios}: {'; '.join(texts)}." if texts else ""
     says = "On imbalanced data SMTL outperforms the baseline in most cases"
-    more = "The improvement over the baseline grows with the ratio of negatives to positives"
+    more = "The improvement over the baseline grows with the imbalance, from 1:1 to 1:10"
     fair = ", lam of both chosen by the measure"
     return [
         Claim("Figures 1 and 2", says, UNTESTED, "", _IMBALANCE, False, tuple(better["own"])),
         Claim("Figures 1 and 2", says + fair, UNTESTED, "", _IMBALANCE, True, tuple(better["fair"])),
-        Claim("Section 6.3", more, by_share(sum(grows["own"]), len(grows["own"])), seen, _IMBALANCE),
-        Claim(
-            "Section 6.3", more + fair, by_share(sum(grows["fair"]), len(grows["fair"])),
-            f"So in {sum(grows['fair'])} of {len(grows['fair'])} (data set, measure)." if texts else "", _IMBALANCE, True,
-        ),
-    ]  # fmt: skip
+        Claim("Section 6.3", more, UNTESTED, seen, _IMBALANCE, False, tuple(grows["own"])),
+        Claim("Section 6.3", more + fair, UNTESTED, "", _IMBALANCE, True, tuple(grows["fair"])),
+    ]
 
 
 def _slower(main) -> list[Claim]:
-    """Table 9's sentence, of l1 as there: against each baseline of each set."""
-    held, texts = [], []
-    for run in main:
-        seconds = {}
-        for method in run.methods:
-            own = [
-                float(r["fit_seconds"])
-                for r in run.rows
-                if r["method"] == method and r["select"].startswith("own")
-            ]
-            seconds[method] = np.median(own)
-        ours = [seconds[m] for m in ("SMTL(l1+AUC)", "SMTL(l1+F1)") if m in seconds]
-        # the paper's table has both MTL-CLS and MTL-REG among its baselines
-        others = {m: v for m, v in seconds.items() if m.startswith("MTL-") or m in OTHERS}
-        if ours and others:
-            fastest = min(others, key=others.get)
-            quotient = max(ours) / others[fastest]
-            held.append(quotient < 30)
-            texts.append(f"{run.data} {quotient:.0f} times {fastest}")
-    seen = "The slower of SMTL(l1+AUC), SMTL(l1+F1) beside the fastest baseline, medians of a final fit to a certified 1e-4"
-    return [
-        Claim(
-            "Table 9", "SMTL's training is less than 30 times slower than the baselines'",
-            by_share(sum(held), len(held)), f"{seen}: {'; '.join(texts)}." if texts else "", _MAIN,
+    """Table 9's sentence: the slower of the two variants of that table beside every baseline of it."""
+    ratios = {
+        (run.data, method): max(
+            run.median(variant, "fit_seconds") for variant in _SLOW if variant in run.methods
         )
-    ]  # fmt: skip
+        / run.median(method, "fit_seconds")
+        for run in main
+        for method in run.methods
+        if method in ("MTL-CLS(l1)", "MTL-REG(l1)", *OTHERS) and set(_SLOW) & set(run.methods)
+    }
+    above = {key: ratio for key, ratio in ratios.items() if ratio >= 30}
+    seen = (
+        f"The slower of {' and '.join(_SLOW)}, medians of a final fit to a certified 1e-4: so beside {len(ratios) - len(above)} of {len(ratios)} "
+        f"(data set, baseline). {'; '.join(f'{data}: {ratio:.0f} times {method}' for (data, method), ratio in above.items())}. The paper's own "
+        "table has 32 times LP on Optdigits."
+    )
+    says = "SMTL's training takes less than 30 times that of every baseline"
+    return [Claim("Table 9", says, verdict(not above if ratios else None), seen * bool(ratios), _MAIN)]
 
 
 # ------------------------------------------------------------------------------------- what else there is to read

@@ -7,6 +7,7 @@ from scipy.stats import rankdata
 from sklearn.metrics import f1_score, roc_auc_score
 
 from mtldsl import Tasks, datasets
+from mtldsl.data.splits import fold_numbers
 
 __all__ = ["DATA", "folds_of", "measures", "partition", "resampled", "validation_measures"]
 
@@ -33,7 +34,7 @@ def folds_of(tasks: Tasks, k: int, seed: int) -> list[tuple[Tasks, Tasks]]:
     """k (train, validation) pairs, each normalised by the statistics of its own training rows.
 
     Shared inputs: rows are shuffled until both classes of every label are in all training and validation parts; where 200
-    shuffles do not do it, in all training parts. Separate inputs: dealt out class by class within each task, copies together.
+    shuffles do not do it, in all training parts, or they are stratified. Separate inputs: dealt out class by class within each task, copies together.
     """
     rng = np.random.default_rng(10_000 + seed)
     pairs = _shared_folds(tasks, k, rng) if tasks.is_shared else _separate_folds(tasks, k, rng)
@@ -56,7 +57,14 @@ def _shared_folds(tasks, k, rng):
             if all(_both(Y[validation]) for _, validation in pairs):
                 return pairs
     if fallback is None:
-        raise SystemExit(f"{k} folds: no shuffle of {n} rows leaves both classes of every label in training")
+        number = fold_numbers(tasks, k)
+        fallback = [(np.flatnonzero(number != fold), np.flatnonzero(number == fold)) for fold in range(k)]
+    for name, y in zip(tasks.task_names, Y.T, strict=True):
+        if not all(np.ptp(y[train]) for train, _ in fallback):
+            raise SystemExit(
+                f"{k} folds: label {name!r} has too few rows of one class, {min((y > 0).sum(), (y < 0).sum())} of {n} to train on; --rare "
+                "leaves rare labels out"
+            )
     return fallback
 
 

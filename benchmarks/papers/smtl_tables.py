@@ -3,38 +3,21 @@
 from __future__ import annotations
 
 import csv
-import warnings
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from scipy.stats import ttest_rel, wilcoxon
 
-__all__ = ["MEASURES", "PENALTIES", "Comparison", "Runs", "read_runs"]
+import mtldsl as mtl
+
+__all__ = ["MEASURES", "PENALTIES", "TESTED", "Runs", "read_runs"]
 
 MEASURES = {"macro_f1": "macro-F1", "micro_f1": "micro-F1", "auc": "mean AUC"}
 PENALTIES = ("l21", "l1", "trace")
+#: The share of the rows that a partition tests.
+TESTED = 0.4
 _SETTINGS = ("folds", "intercept", "refine")
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Method a minus method b on the partitions that both have."""
-
-    a: str
-    b: str
-    difference: float
-    partitions: int
-    t: float  # two-sided p of the paired t-test
-    w: float  # two-sided p of Wilcoxon's signed rank test
-
-    @property
-    def verdict(self) -> str:
-        """ "won", "lost" where the paired t-test has p < 0.05, else "open"."""
-        if not self.t < 0.05:
-            return "open"
-        return "won" if self.difference > 0 else "lost"
 
 
 @dataclass(frozen=True)
@@ -70,6 +53,11 @@ class Runs:
             return np.nan, np.nan, 0
         return float(v.mean()), float(v.std(ddof=1)) if v.size > 1 else np.nan, v.size
 
+    def median(self, method: str, column: str) -> float:
+        """Median over the fits that the method's own measure chose; NaN without any."""
+        own = [row for row in self.rows if row["method"] == method and row["select"].startswith("own")]
+        return float(np.median([float(row[column]) for row in own])) if own else np.nan
+
     def best(self, measure: str, methods=None) -> str | None:
         """The method with the largest mean over the partitions that all of them have."""
         found = {m: self.values(m, measure) for m in (methods or self.methods)}
@@ -84,21 +72,10 @@ class Runs:
         va, vb = self.values(a, measure), self.values(b, measure, select_b)
         return np.array([va[s] - vb[s] for s in sorted(set(va) & set(vb))])
 
-    def compare(self, a: str, b: str, measure: str, select_b: str = "own") -> Comparison | None:
-        """Paired tests on the common partitions; None with fewer than two of them."""
-        va, vb = self.values(a, measure), self.values(b, measure, select_b)
-        common = sorted(set(va) & set(vb))
-        if len(common) < 2:
-            return None
-        d = np.array([va[s] - vb[s] for s in common])
-        if np.ptp(d) == 0.0:
-            t = w = 1.0 if d[0] == 0.0 else np.nan
-        else:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # ties: scipy then takes the normal approximation and says so
-                t = ttest_rel(d, np.zeros_like(d)).pvalue
-                w = wilcoxon(d).pvalue
-        return Comparison(a, b, float(d.mean()), len(common), float(t), float(w))
+    def compare(self, a: str, b: str, measure: str, select_b: str = "own"):
+        """`mtl.compare` on the common partitions, the t-test corrected for the rows that they share; None with fewer than three."""
+        d = self.differences(a, b, measure, select_b)
+        return mtl.compare({a: d, b: np.zeros(d.size)}, test_share=TESTED).pairs[0] if d.size > 2 else None
 
 
 def read_runs(path: Path, study: str) -> list[Runs]:
