@@ -371,6 +371,7 @@ class _PathWalk:
         self.loss = facts_of_loss(problem)
         self.made: Store = {}
         self.last: CertifiedPoint | Solution | None = None
+        self.ended = ""  # the solver that had the last value proven
         form = problem.form()
         # a limit of time counts what `solve` counts
         self.is_plain = form.in_memory and solve_options.get("max_seconds") is None
@@ -392,7 +393,7 @@ class _PathWalk:
         """None where it does not end with a certificate of tol."""
         seen = form if self.few is None else self.few.of(form)
         start = starting_point(seen, self.last)
-        monitor = _watched(seen, start, self.options.get("solver", "auto"), self.tol)
+        monitor = _watched(seen, start, self.options.get("solver", "auto"), self.tol, first=self.ended)
         if monitor is None or not monitor.certificate.within(self.tol):
             return None
         point, certificate, blocks = monitor.last_point, monitor.certificate, monitor.incumbent.blocks
@@ -403,14 +404,18 @@ class _PathWalk:
             size = over(max(abs(certificate.objective), abs(certificate.dual_bound)), certificate.scale)
             if abs(certificate.relative_gap) + 2.0 * self.few.misplaced(blocks) / size > self.tol:
                 return None
+        self.ended = monitor.solver
         coef = coef_of(self.problem, blocks)
         intercept = intercept_of(self.problem, blocks, coef.shape[1])
         return CertifiedPoint(blocks, coef, intercept, certificate, point.iteration, point, self.loss)
 
 
-def _watched(form: NormalForm, start: Point | None, solver: str, tol: float) -> Monitor | None:
-    """Return what was seen of the first turns of the solvers that take the form, each from where the one before it got to; None where one failed."""
-    schedule, monitor = schedule_for(form, solver, {}), Monitor(form, tol, None)
+def _watched(form: NormalForm, start: Point | None, solver: str, tol: float, first: str) -> Monitor | None:
+    """Return what was seen of the first turns of the solvers that take the form, each from where the one before it got to; None where one failed.
+
+    first : a solver to go before the others where it takes the form; it ended at a value near this one
+    """
+    schedule, monitor = schedule_for(form, solver, {}, first=first), Monitor(form, tol, None)
     at = start
     for _ in range(SETTINGS.solver_slots):
         slot = schedule.next()

@@ -19,11 +19,12 @@ import numpy as np
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import ModelError
 from mtldsl.language.scalars import Parameter
+from mtldsl.normal_form.form import Blocks
 from mtldsl.problems.cross_validation_result import CrossValidation, ProvenRegret, Trial
 from mtldsl.problems.error_bounds import Bracket, Fit, FoldBounds, ParameterForm, extreme_answers
 from mtldsl.problems.folds import Fold, model_on_tasks
 from mtldsl.problems.lambda_max import require_own
-from mtldsl.problems.path import ParameterValues, WarmStart, strengthens_losses
+from mtldsl.problems.path import ParameterValues, strengthens_losses
 from mtldsl.solution.measures import Measure
 from mtldsl.solution.predictors import predictor_of
 from mtldsl.solution.score import counted_measures, evaluate, mean_score
@@ -100,6 +101,14 @@ class Cell:
     @staticmethod
     def _is_wide(low: float, high: float) -> bool:
         return math.log(high / low) > SETTINGS.min_log_width
+
+
+@dataclass(frozen=True)
+class WarmStart:
+    """Parts of a solution that `solve(warm_start=...)` reads."""
+
+    blocks: Blocks
+    state: object
 
 
 class FoldFits:
