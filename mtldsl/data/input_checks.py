@@ -389,10 +389,15 @@ def as_weights(values, shape, what: str) -> np.ndarray:
     return weights
 
 
-def refuse_shuffled(X, Y, what: str) -> None:
-    """DataError where two pandas tables have unlike indexes: rows are matched by position.
+class UnlikeIndexWarning(UserWarning):
+    """The indexes of two pandas tables have no row in common, and their rows are matched by position."""
 
-    An index 0, 1, ... may be one that nobody gave, and says something only of all of its rows together.
+
+def refuse_shuffled(X, Y, what: str) -> None:
+    """DataError where two pandas tables hold the same rows in another order, or some rows that both have: rows are matched by position.
+
+    An UnlikeIndexWarning where they have none in common: in folds, one may be what is left of an index 0, 1, ... that nobody gave. A whole
+    one says something only of all of its rows together.
     """
     a, b = (
         table.index if type(table).__module__.startswith("pandas") and hasattr(table, "iloc") else None
@@ -402,17 +407,20 @@ def refuse_shuffled(X, Y, what: str) -> None:
         return
     rows = np.sort(np.reshape(a.append(b).factorize()[0], (2, -1)))
     same, some = np.array_equal(rows[0], rows[1]), np.isin(rows[0], rows[1]).any()
-    if same or not (_is_default(a) or _is_default(b)):
-        held = (
-            "the same index in another order" if same
-            else "some rows of their index in common, not all" if some
-            else f"no row of their index in common (such as {quoted(a[0])} and {quoted(b[0])})"
-        )  # fmt: skip
-        ordered = f"write {what}.loc[X.index], or " if some else "write "
+    if not same and (_is_default(a) or _is_default(b)):
+        return
+    if same or some:
+        held = "the same index in another order" if same else "some rows of their index in common, not all"
         raise DataError(
             f"X and {what} have {held}, and rows are matched by position: "
-            f"{ordered}reset_index(drop=True) where the positions are right"
+            f"write {what}.loc[X.index], or reset_index(drop=True) where the positions are right"
         )
+    warnings.warn(
+        f"X and {what} have no row of their index in common, such as {quoted(plain(a[0]))} and {quoted(plain(b[0]))}, and rows are matched "
+        "by position: write reset_index(drop=True) where the positions are right",
+        UnlikeIndexWarning,
+        stacklevel=4,
+    )
 
 
 def refuse_turned(Y, weights, what: str) -> None:

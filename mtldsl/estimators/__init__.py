@@ -3,7 +3,7 @@
 This room imports scikit-learn; `import mtldsl` does not import it.
 """
 
-from mtldsl.data.input_checks import SpellingWarning
+from mtldsl.data.input_checks import SpellingWarning, UnlikeIndexWarning
 from mtldsl.data.labels import OneClassWarning
 from mtldsl.estimators.base_estimator import OneTaskWarning
 from mtldsl.estimators.baselines.label_embedding import PLST
@@ -39,6 +39,7 @@ __all__ = [
     "OneTaskWarning",
     "PositiveClassWarning",
     "SpellingWarning",
+    "UnlikeIndexWarning",
     "UnlikeUnitsWarning",
     "frame",
     "importances",

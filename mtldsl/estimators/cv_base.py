@@ -19,7 +19,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples
 
-from mtldsl.data.input_checks import SpellingWarning, weights_of
+from mtldsl.data.input_checks import SpellingWarning, UnlikeIndexWarning, weights_of
 from mtldsl.data.labels import OneClassWarning
 from mtldsl.data.splits import refuse_overlap, stratified_folds
 from mtldsl.data.tasks import Tasks
@@ -88,7 +88,8 @@ class FoldScores(list):
     def listening(self) -> Iterator[None]:
         """Context in which a measure's warnings that it is not defined are kept; others are passed on."""
         with warnings.catch_warnings(record=True) as heard:
-            warnings.simplefilter("ignore", PositiveClassWarning)  # once, of all rows
+            for told in (PositiveClassWarning, UnlikeIndexWarning):  # once, of all rows
+                warnings.simplefilter("ignore", told)
             warnings.simplefilter("always", UndefinedMetricWarning)
             yield
         for one in heard:
@@ -102,7 +103,12 @@ def of_fold(estimator, name, values, scoring, X, y, sample_weight, others, train
     """The scores of a fold over all values; NaN where it has no task to learn."""
     weights = None if sample_weight is None else weights_of(sample_weight, "sample_weight")
     with warnings.catch_warnings():
-        for said in (OneClassWarning, OneTaskWarning, SpellingWarning):  # once, of all rows
+        for said in (
+            OneClassWarning,
+            OneTaskWarning,
+            SpellingWarning,
+            UnlikeIndexWarning,
+        ):  # once, of all rows
             warnings.simplefilter("ignore", said)
         further = {key: _rows_of(each, train) for key, each in others.items()}
         tasks = estimator._prepare(
