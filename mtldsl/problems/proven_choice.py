@@ -51,8 +51,13 @@ class ChoiceSettings:
 
 SETTINGS = ChoiceSettings()
 
-#: Measures that may be better where some predictions are farther from their labels.
-_NOT_MONOTONE = ("explained_variance",)
+
+def _is_monotone(by: Measure) -> bool:
+    """Tell whether an answer that comes nearer to its label never makes the measure worse: of all of ours but one, and of no other metric."""
+    metric = getattr(by, "metric", None)
+    return by.name != "explained_variance" and (
+        metric is None or type(metric).__module__.startswith("mtldsl.")
+    )
 
 
 @dataclass(frozen=True)
@@ -313,10 +318,10 @@ def choose_proven(
     told : the notes, the text of the model and the hashes of the folds, as the result has them
     """
     typed = f"cross_validate({asked.parameter.name}, regret={asked.regret:g})"
-    if by.name in _NOT_MONOTONE:
+    if not _is_monotone(by):
         raise ModelError(
             f"{by.name} may fall where every prediction comes nearer to its label, and is not bounded row by row", term=typed,
-            write_instead="write another metric, such as metric='r2'",
+            write_instead=f"write another metric, such as metric={'r2' if by.needs == 'values' else 'f1'!r}",
         )  # fmt: skip
     folds = [FoldFits(problem, asked.parameter, tasks, part, asked.between, typed) for part in parts]
     with progress_bar(f"choosing {asked.parameter.name}, value", asked.max_fits, progress) as tell:

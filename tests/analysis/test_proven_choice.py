@@ -1,9 +1,13 @@
 """Proven choices of a parameter: no value of a fine grid leaves the band or beats the bound; what is refused, and why."""
 
+import warnings
+
 import numpy as np
 import pytest
+from scipy import sparse
 
 import mtldsl as mtl
+from mtldsl.data.labels import OneClassWarning
 from mtldsl.problems.cross_validation_result import _rounded_up
 from mtldsl.problems.error_bounds import FoldBounds, ParameterForm
 from tests.loops import for_each
@@ -249,6 +253,74 @@ def test_what_is_asked_for_is_checked():
         "not bounded row by row",
         metric="explained_variance",
     )
+
+
+class Own(mtl.metrics.FScore):
+    """A metric of which nothing is known here."""
+
+
+def test_metrics_of_ones_own_are_refused():
+    problem, lam, _ = model(*CASES[0][:3], CASES[0][4], CASES[0][5])
+    refused(problem, lam, "write another metric, such as metric='f1'", metric=Own())
+
+
+MEASURES = [
+    "hamming_loss",
+    "ranking_loss",
+    "average_precision",
+    "f1_micro",
+    "f1_weighted",
+    "brier",
+    "precision",
+    mtl.metrics.FScore(beta=2),
+]
+
+
+@pytest.mark.slow
+@for_each("metric", MEASURES)
+def test_every_measure_lies_in_the_band(metric):
+    check_a_band(labelled_tasks(), metric)
+
+
+@pytest.mark.slow
+@for_each("kind", ["rare", "constant", "weights", "sparse", "each fold"])
+def test_every_kind_of_fold_lies_in_the_band(kind):
+    """A task of one class in a fold, weights of rows, sparse inputs, and columns standardized on each fold's rows."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(80, 6)) + np.array([0, 0, 3, 0, 0, 0])
+    Y = np.where(rng.normal(size=(80, 2)) + X[:, :2] > 0.5, 1.0, -1.0)
+    tasks = {
+        "weights": lambda: mtl.Tasks.shared(X, Y, sample_weights=rng.uniform(0.5, 2.0, 80)),
+        "sparse": lambda: mtl.Tasks.shared(sparse.csr_array(np.where(rng.random(X.shape) < 0.5, X, 0.0)), Y),
+        "each fold": lambda: mtl.Tasks.shared(X, Y).standardize(each_fold=True),
+    }.get(kind, lambda: mtl.Tasks.shared(X, np.column_stack([Y, np.where(np.arange(80) == 7, 1.0, -1.0)])))()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OneClassWarning)
+        check_a_band(tasks, "accuracy", one_class="constant" if kind == "constant" else "skip")
+
+
+def labelled_tasks():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 6))
+    Y = np.where(X[:, :3] @ rng.normal(size=(3, 3)) + rng.normal(size=(80, 3)) > 0.5, 1.0, -1.0)
+    Y[rng.random(Y.shape) < 0.1] = np.nan
+    return mtl.Tasks.shared(X, Y)
+
+
+def check_a_band(tasks, metric, **options):
+    """The same folds at 40 values of a plain cross-validation."""
+    W, lam = mtl.Weights(tasks, intercept=True), mtl.Parameter(1.0)
+    problem = mtl.minimize(mtl.logistic_loss(W, tasks) + lam * mtl.ridge(W))
+    options |= {"folds": 3, "metric": metric, "refit": False}
+    found = problem.cross_validate(lam, between=(0.1, 30.0), regret=0.05, max_fits=40, **options)
+    plain = problem.cross_validate(lam, np.geomspace(29.9, 0.11, 40), tol=1e-9, **options)
+    sign = 1.0 if found.higher_is_better else -1.0
+    assert (sign * (plain.mean - found.mean[found._best]) <= found.proof.value + 1e-7).all()
+    _, high, top, bottom = found.proof.intervals.T
+    k = np.searchsorted(high, [value for (value,) in plain.points])
+    assert (sign * plain.mean <= sign * top[k] + 1e-7).all() and (
+        sign * bottom[k] <= sign * plain.mean + 1e-7
+    ).all()
 
 
 def test_few_fits_prove_less_and_say_so():
