@@ -10,8 +10,6 @@ from scipy import sparse
 
 from mtldsl.data.schema import require_tasks
 from mtldsl.data.tasks import Tasks
-from mtldsl.display.pictures.graph import positions_in
-from mtldsl.display.pictures.heatmap import clustered_order, draw_cells
 from mtldsl.errors import DataError
 from mtldsl.utils.memory import require_memory
 
@@ -167,6 +165,9 @@ def co_occurrence_plot(tasks: Tasks, *, order=None, title: str | None = None, ax
     >>> [text.get_text() for text in ax.texts]
     ['75', '67', '0', '100', '50', '0', '0', '0', '25']
     """
+    from mtldsl.display.pictures.graph import positions_in
+    from mtldsl.display.pictures.heatmap import clustered_order, draw_cells
+
     together = co_occurrence(tasks)
     shares, names = np.diag(together), list(tasks.task_names)
     at = clustered_order(_correlation(together, shares)) if order is None else positions_in(order, names)

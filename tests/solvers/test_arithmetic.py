@@ -59,14 +59,10 @@ def test_a_point_at_infinity_is_no_best_point():
     assert monitor.certificate.objective == pytest.approx(24 * np.log(2))
 
 
-def test_entries_of_a_laplacian_may_be_as_large_as_numbers_get():
+def test_entries_of_a_laplacian_that_overflow_are_refused():
     L = np.array([[1.2e308, -1.2e308], [-1.2e308, 1.2e308]])
-    with pytest.raises(ModelError, match="not symmetric"):
-        mtl.graph_laplacian(_weights(), L * [[1, 1], [-1, 1]])
-    with pytest.raises((ModelError, SolverError)):  # its products are beyond double precision
-        mtl.minimize(
-            mtl.squared_loss(_weights(), _weights().tasks) + mtl.graph_laplacian(_weights(), L)
-        ).solve()
+    with pytest.raises(ModelError, match=r"L\[0, 0\] is 1.2e\+308, .* are not in float64"):
+        mtl.graph_laplacian(_weights(), L)
 
 
 def _weights():
