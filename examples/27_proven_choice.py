@@ -23,7 +23,7 @@ never turn against the step:
 Divide by lam. This is the circle of Thales: w sees the way from w0 to (lam0 / lam) w0 under an
 angle of at least 90 degrees, so it lies in the circle that has this way as a diameter.
 
-WHAT TWO FITS SAY. Weights and gradients may be mixed: half of one fit and half of another is no
+WHAT TWO FITS SAY. Weights and gradients may be mixed: half of one fit and half of another is not a
 fit, but its circle is as valid once a small gap is added, and it is far smaller.
 
 WHAT IT IS GOOD FOR. All w of a circle give a row scores within the row's length times the radius.

@@ -341,7 +341,7 @@ class CrossValidated(MultiTaskEstimator):
             wrong = "one value is proven for all tasks", "leave per_task out"
         elif self.scoring is not None and measured is None:
             wrong = (
-                f"scoring={quoted(self.scoring)} is no measure that can be bounded",
+                f"scoring={quoted(self.scoring)} cannot be bounded",
                 "write a name such as 'accuracy', 'f1' or 'r2'",
             )
         elif not tasks.is_shared or tasks.X.shape[0] != rows or self._task_ids() is not None:

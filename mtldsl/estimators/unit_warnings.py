@@ -34,7 +34,7 @@ class UnlikeUnitsWarning(UserWarning):
 def warn_of_units(problem: Problem, tasks: Tasks, typed: str) -> None:
     """An UnlikeUnitsWarning for columns of y or X one of which varies a thousand times as much as another, whatever the estimator.
 
-    Not for sparse inputs and features of kernels. y is looked at where its columns are numbers and the penalty is no ridge alone, of which
+    Not for sparse inputs and features of kernels. y is looked at where its columns are numbers and the penalty is not a ridge alone, of which
     every task has its own solution.
     """
     terms = problem.objective.terms

@@ -333,7 +333,7 @@ def test_few_fits_prove_less_and_say_so():
     assert sorted(few.points)[0] == sorted(more.points)[0] == (0.05,)
 
 
-def test_the_picture_has_the_band_and_the_line_that_no_value_passes():
+def test_the_picture_has_the_band_that_no_value_leaves():
     pytest.importorskip("matplotlib")
     problem, lam, _ = model(*CASES[0][:3], CASES[0][4], CASES[0][5])
     found = problem.cross_validate(lam, between=(0.05, 20.0), regret=0.05, folds=2, refit=False)

@@ -12,10 +12,10 @@ import numpy as np
 
 from mtldsl.normal_form.form import FunctionTerm, NormalForm
 
-#: Of a singular value: the step of differences, and how near to one another two are one.
+#: Step of differences, and distance within which two singular values are one; both as a share of a singular value.
 _DIFFERENCE_SHARE = 1e-6
 
-#: Of the largest singular value, below which one is zero.
+#: Share of the largest singular value below which one is zero.
 _ZERO_SHARE = 1e-12
 
 
