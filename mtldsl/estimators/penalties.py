@@ -69,7 +69,10 @@ def _called(argument: str, name: str, wants_loss: bool, typed: str) -> str:
     near = meant(name, known)
     listed = known if wants_loss else _USEFUL
     hint = None if near is None else near.replace("(W, tasks)", "").replace("(W)", "")
-    instead = f"{argument}={hint!r}" if hint else advice(name) or f"one of {', '.join(map(repr, listed))}"
+    said = advice(name) if wants_loss else None  # of a penalty's other names the word is enough
+    instead = (
+        said or (f"{argument}={hint!r}" if hint else advice(name)) or f"one of {', '.join(map(repr, listed))}"
+    )
     raise ModelError(
         f"there is no {argument} of that name",
         term=f"{typed}({argument}={quoted(name)})",

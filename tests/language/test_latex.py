@@ -38,6 +38,7 @@ ARGUMENTS = [
 ]
 NEEDED = {
     "capped_trace_norm": {"tau": 2.0},
+    "capped_l1": {"tau": 2.0},
     "schatten_norm": {"p": 0.5},
     "spectral_penalty": {"function": np.log1p, "derivative": lambda x: 1.0 / (1.0 + x)},
     "group_norm": {"groups": [[0, 1], [2]]},
