@@ -82,20 +82,6 @@ def test_a_kernel_twice_is_the_kernel_once():
     assert theta[0] + theta[-1] == pytest.approx(MKLNorm(once, 1.0).update(W)[0][0], rel=1e-5)
 
 
-@pytest.mark.slow
-def test_random_trees():
-    """Nested random groups, tasks alike but for noise of any size."""
-    for seed, p in enumerate((1.0, 2.0, 3.0, 1.0)):
-        rng = np.random.default_rng(seed)
-        T, d = int(rng.integers(1, 9)), int(rng.integers(1, 7))
-        groups = [
-            kernel(group, f"group{k}") for k, group in enumerate(rng.random((3, T)) < 0.5) if group.any()
-        ]
-        W = rng.normal(size=(d, 1)) + 10.0 ** rng.uniform(-12, 1) * rng.normal(size=(d, T))
-        # of W with noise of 1e-12 double precision holds four digits of the noise
-        assert_least(MKLNorm((*tree(T), *groups), p), W, rel=1e-10)
-
-
 def test_a_support_near_p_1_keeps_to_the_range_of_floats():
     """b to the power of 1,001 overflows, and b small to it vanishes: the maximum over the ball is between ||b||_inf and ||b||_1."""
     for size in (1e-6, 1.0, 1e6):

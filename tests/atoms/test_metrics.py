@@ -264,10 +264,6 @@ Y = np.where(X @ rng.normal(size=(4, 3)) + 0.5 * rng.normal(size=(60, 3)) > 0.4,
 TASKS = mtl.Tasks.shared(X, Y)
 
 
-def balanced(self, b, c, positives, negatives):
-    return 0.5 * (b / negatives + c / positives)
-
-
 def solve(**members):
     W = mtl.Weights(TASKS)
     metric = type("Mine", (mtl.Metric,), members)()
@@ -297,9 +293,9 @@ def test_whole_numbers_are_numbers(delta):
 BELIEVED = r"best_counts or limits found a labelling worth 0 where b=\d+, c=\d+ is worth 1"
 WRONG = [
     ({}, "the class Mine has no delta; write delta"),
-    ({"delta": balanced, "best_counts": lambda self, of_negatives, of_positives, p, n: (0, 0)}, BELIEVED),
-    ({"delta": balanced, "limits": lambda self, p, n: (-1.0, 1.0)}, BELIEVED),
-    ({"delta": balanced, "best_counts": lambda self, of_negatives, of_positives, p, n: (1000, 0)},
+    ({"delta": WeighedError.delta, "best_counts": lambda self, of_negatives, of_positives, p, n: (0, 0)}, BELIEVED),
+    ({"delta": WeighedError.delta, "limits": lambda self, p, n: (-1.0, 1.0)}, BELIEVED),
+    ({"delta": WeighedError.delta, "best_counts": lambda self, of_negatives, of_positives, p, n: (1000, 0)},
      "best_counts gave b=1000, c=0, but"),
 ]  # fmt: skip
 

@@ -311,21 +311,13 @@ def test_nothing_warns_at_extreme_sizes(atom, size):
 @every_set
 @every_shape
 def test_projection_is_nearest_of_all_matrices_of_that_rank(atom, shape):
-    """Projection is nearer than every other matrix of that rank."""
-    rank = SPECTRA[atom.name].largest_rank(atom)
-    rng = random(atom, 15)
+    """Projection has that rank, and the distance of the reference: the length of the singular values that are too many."""
     for W in weights(atom, 15, shape).values():
         P = atom.project(W)
         assert set_violation(atom, P) <= 1e-12 * (1 + np.abs(W).max())
         distance = np.linalg.norm(P - W)
         assert atom.violation(W) == pytest.approx(set_violation(atom, W), rel=1e-9, abs=1e-12)
         assert distance == pytest.approx(set_violation(atom, W), rel=1e-9, abs=1e-12 * (1 + np.abs(W).max()))
-        for _ in range(10):  # the best with a column space that is drawn, or is near that of P
-            drawn = rng.normal(size=(shape[0], min(rank, *shape)))
-            if rank < min(shape) and distance > 0:
-                drawn = P @ rng.normal(size=(shape[1], rank)) + 10.0 ** rng.uniform(-3, 1) * drawn
-            Q = np.linalg.qr(drawn)[0]
-            assert np.linalg.norm(Q @ (Q.T @ W) - W) >= distance * (1 - 1e-12) - 1e-12 * np.abs(W).max()
 
 
 @every_function

@@ -17,7 +17,6 @@ from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
 from mtldsl.reference.structures import block_bound, block_optimum, objective
 from tests.loops import for_each
 from tests.registry_cases import (
-    SPECTRAL,
     STRUCTURES,
     WEIGHTS_SHAPE,
     dense,
@@ -354,21 +353,3 @@ def test_conjugate_where_one_side_is_much_longer(shape, singular):
     rng = random(atom, 20)
     Z = orthogonal(rng, shape[0])[:, :2] @ np.diag(singular) @ orthogonal(rng, shape[1])[:2]
     check_conjugate(atom, Z)
-
-
-@pytest.mark.slow
-@for_each("atom", STRUCTURES + [case for case in SPECTRAL if hasattr(case.values[0], "update")])
-def test_convex_where_it_says_so(atom):
-    """On 100 random segments; where it says that it is not, a segment shows it."""
-    bends = []
-    for salt in range(100):
-        rng = random(atom, 300 + salt)
-        V = 10.0 ** rng.uniform(-2, 2) * rng.normal(size=WEIGHTS_SHAPE)
-        W = (
-            V * rng.uniform(1, 20)
-            if salt % 2
-            else 10.0 ** rng.uniform(-2, 2) * rng.normal(size=WEIGHTS_SHAPE)
-        )
-        ends = atom.value(V), atom.value(W)
-        bends.append((sum(ends) / 2 - atom.value((V + W) / 2)) / (1 + max(map(abs, ends))))
-    assert (min(bends) >= -1e-12) == atom.convex

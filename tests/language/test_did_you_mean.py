@@ -83,7 +83,6 @@ def test_a_word_that_is_not_known_here_is_not_proposed():
     "typed, word",
     [
         ("nuclear_norm", "trace_norm"),
-        ("trace_nrm", "trace_norm"),
         ("minimise", "minimize"),
         ("Variable", "Weights"),
     ],

@@ -45,7 +45,6 @@ mtl.minimize(mtl.squared_loss(W + mtl.Weights(REAL), REAL) + mtl.ridge(W)) | bot
 mtl.minimize(mtl.squared_loss(W, REAL) + lam * mtl.ridge(W) + mtl.Parameter(2.0) * mtl.l1_norm(W)) | both called 'lam' | name="mu"
 mtl.Parameter(-2.0) | 'lam' | -2.0 | >= 0
 mtl.huber_loss(W, REAL, threshold=2.0) | huber_loss(W, tasks) | 'threshold' | delta
-mtl.group_norm(W) | group_norm(W) | groups
 mtl.hinge_loss(W, REAL) | hinge_loss(W, tasks) | -1 | +1
 mtl.structured_hinge(W, SIGN, metric=mtl.metrics.FScore) | structured_hinge(..., metric=FScore) | not a metric | write metric=FScore()
 mtl.structured_hinge(W, SIGN, metric='F1') | structured_hinge(..., metric='F1') | without quotes | metric=FScore() | mtldsl.Metric
@@ -53,7 +52,6 @@ mtl.structured_hinge(W, SIGN, metric=0.5) | structured_hinge(..., metric=0.5) | 
 mtl.structured_hinge(W, SIGN, metric=[]) | metric=[] | not a metric
 mtl.structured_hinge(W, SIGN, metric=X) | structured_hinge(..., metric=array([[ | not a metric
 mtl.structured_hinge(W, SIGN, metric=mtl.metrics.FScore(beta=0)) | FScore(..., beta=0) | beta must be a number | beta=1.0
-mtl.metrics.PrecisionAt(0) | PrecisionAt(k=0) | k=10 | k=0.1
 mtl.structured_hinge(W, NAMED, metric=mtl.metrics.PrecisionAt(1000)) | metric=PrecisionAt(k=1000) | task 'red' | k=1000 | the task has 12 | k=12
 mtl.structured_hinge(W, SIGN, metric=[mtl.metrics.FScore(), mtl.metrics.AUC()]) | structured_hinge(..., metric=[...]) | 2 metrics for 3 tasks | one a task
 mtl.structured_hinge(W, NAMED, metric=dict.fromkeys(['red', 'blue', 'gren', 'green'], mtl.metrics.AUC())) | metric={...} | no task 'gren' | 'red', 'blue', 'green'
@@ -62,60 +60,33 @@ mtl.structured_hinge(W, SIGN, metric={'metric': 'GScore'}) | 'GScore' | import t
 mtl.structured_hinge(W, WEIGHTED) | structured_hinge(W, tasks) | sample weights | repeat rows | hinge_loss
 mtl.structured_hinge(W, ONE_CLASS) | structured_hinge(W, tasks) | task 'task2' has one class only | leave the task out
 mtl.structured_hinge(W, REAL) | structured_hinge(W, tasks) | labels must be -1 or +1
-mtl.hinge_loss(W, SIGN, metric=mtl.metrics.FScore()) | hinge_loss(W, tasks) | no parameter 'metric'
 mtl.minimize(mtl.metrics.FScore(beta=2)) | FScore(beta=2.0) | sum of losses
 mtl.l1_norm(W) + mtl.metrics.FScore() | l1_norm(W) + FScore() | only terms
 mtl.poisson_loss(W, REAL) | poisson_loss(W, tasks)
 mtl.l1_norm(mtl.ridge(W)) | l1_norm( | ridge(W) | Objective
 mtl.minimize(mtl.squared_loss(W, REAL), subject_to=[3]) | contains 3 | not a constraint
 mtl.squared_loss(mtl.Weights(REAL, intercept=True, name='A') + mtl.Weights(REAL, intercept=True, name='B'), REAL) | A and B both carry an intercept | one of them
-W[:, 'physics'] | no name 'physics'
-W[9, :] | W[9, :] | out of range
 mtl.squared_loss(W, REAL, mean='no') | squared_loss(W, tasks, mean='no') | mean=False
 mtl.Weights(REAL, intercept='no') | intercept='no' | intercept=False
 mtl.l1_norm(W) < 1 | l1_norm(W) < 1 | <=
 mtl.minimize(mtl.squared_loss(W, REAL), subject_to=None) | subject_to=None | subject_to=[W >= 0]
-mtl.Parameter(1.0, name='my lam') | name='my lam' | identifier
 mtl.minimize(mtl.squared_loss(W, REAL) + lam * mtl.l1_norm(W)).path(lam, 3.5) | path(lam, 3.5) | list of numbers | [10.0, 1.0, 0.1]
 W.T @ W | W.T | transposes | W @ A
 mtl.rank(W) >= 2 | rank(W) >= 2 | not convex | write <=
 mtl.rank(W) == 2 | rank(W) == 2 | write <=
 mtl.rank(W) < 2 | rank(W) < 2 | write <=
 mtl.rank(W) <= 2.5 | rank( | 2.5 | whole number >= 1 | rank(W) <= 3
-mtl.rank(W) <= 0 | rank( | whole number >= 1 | rank(W) <= 3
-mtl.rank(W) <= mtl.Parameter(2.5) | <= 2.5 | a whole number
 mtl.rank(W, 2) | rank(W) | too many arguments: 2 | no parameters
 mtl.graph_laplacian(W, np.diag([1e300, 1e-300, 1.0])) | L[0, 0] is 1e+300, beside 1e-300 at [1, 1] | divide L
 mtl.squared_loss(W, REAL, True) | squared_loss(W, tasks) | too many arguments: True | write mean=True by name
 mtl.rank(X) | rank(array(12, 4), ...) | expression of Weights
-mtl.minimize(mtl.squared_loss(W, REAL) - mtl.rank(W)) | -1 * rank(W) | + 1 * rank(W)
 mtl.minimize(mtl.squared_loss(W, REAL) - 0.5 * mtl.log_rank(W)) | -0.5 * log_rank(W) | + 0.5 * log_rank(W)
-mtl.log_rank(W) <= 3 | log_rank(W) <= 3 | is not a norm | lam * log_rank(W)
-mtl.schatten_norm(W, 0.5) <= 3 | schatten_norm(W, p=0.5) <= 3 | is not a norm | lam * schatten_norm(W, p=0.5)
-mtl.log_rank(W) ** 2 | log_rank(W) ** 2 | powers of a term
-mtl.log_rank(W) * mtl.rank(W) | log_rank(W) | rank(W) | a number or a Parameter only
 mtl.log_rank(mtl.trace_norm(W)) | log_rank( | trace_norm(W) is a number already
-mtl.log_rank(X) | log_rank(array(12, 4), ...) | expression of Weights
 mtl.log_rank(W, REAL) | log_rank(..., eps= | finite number >= 0
-mtl.log_rank(W, tau=1.0) | log_rank(W) | no parameter 'tau' | eps
-mtl.log_rank(W, eps=lam) | log_rank(..., eps=Parameter( | finite number >= 0 | eps=1e-2
 mtl.log_rank(W, eps=-1) | log_rank(..., eps=-1) | >= 0
-mtl.minimize(mtl.log_rank(W)) | minimize(log_rank(W)) | there is no loss
 mtl.capped_trace_norm(W) | capped_trace_norm(W) | needs tau | capped_trace_norm(W, tau=...)
-mtl.capped_trace_norm(W, 0) | capped_trace_norm(..., tau=0) | > 0
-mtl.schatten_norm(W) | needs p | schatten_norm(W, p=...)
-mtl.schatten_norm(W, 1) | schatten_norm(..., p=1) | between 0 and 1 | write trace_norm
-mtl.schatten_norm(W, p=2.0) | p=2.0 | between 0 and 1
 mtl.spectral_penalty(W, np.sqrt) | spectral_penalty(W) | needs derivative
-mtl.spectral_penalty(W, 'sqrt', '1 / sqrt') | function='sqrt' | function of an array | np.exp
-mtl.spectral_penalty(W, np.square, lambda x: 2.0 * x) | function=square | not concave | rises from 0.02
-mtl.spectral_penalty(W, np.sqrt, lambda x: 1.0 / np.sqrt(x)) | function=sqrt | at x = 0.01 the derivative says 10 | with respect to x = sigma^2 + eps
-mtl.spectral_penalty(W, np.log, lambda x: 1.0 / x, eps=0.0) | function=log | not finite at x = 0 | eps = 0
-mtl.square_root_loss(W, REAL, eps=-0.001) | square_root_loss(..., eps=-0.001) | finite number >= 0 | eps=1e-3
-mtl.squared_loss(W, REAL, eps=0.001) | squared_loss(W, tasks) | no parameter 'eps'
-mtl.minimize(mtl.squared_loss(W, REAL), subject_to=[mtl.rank(W)]) | subject_to contains rank(W) | not a constraint
 mtl.minimize(mtl.squared_loss(W, REAL), subject_to=mtl.rank(W) <= 2) | subject_to=[rank(W) <= 2]
-lam * mtl.l1_norm(W) <= 1 | lam * l1_norm(W) <= 1 | a plain number | divide the radius by lam
 """
 
 

@@ -12,7 +12,6 @@ import pytest
 import mtldsl as mtl
 from mtldsl.errors import SolverError
 from mtldsl.reference import backends
-from mtldsl.reference import backends as backend_process
 from mtldsl.reference.solve import solve_reference
 from tests.loops import for_each
 from tests.models import shared, with_weights
@@ -77,8 +76,8 @@ def test_an_error_of_the_backend_is_cvxpy_s():
     ],
 )
 def test_a_process_that_dies_is_a_solver_error(monkeypatch, number, words):
-    backend_process._end_all()
-    real = backend_process._BackendProcess._exchange
+    backends._end_all()
+    real = backends._BackendProcess._exchange
 
     def shot(self, request):
         os.kill(self.process.pid, number)
@@ -87,7 +86,7 @@ def test_a_process_that_dies_is_a_solver_error(monkeypatch, number, words):
     tasks, W = with_weights(shared(0, n=8))
     problem = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.l21_norm(W))
     with monkeypatch.context() as patch:
-        patch.setattr(backend_process._BackendProcess, "_exchange", shot)
+        patch.setattr(backends._BackendProcess, "_exchange", shot)
         with pytest.raises(SolverError, match=f"'clarabel' failed on .*{words}.*'scs' failed"):
             solve_reference(problem.form())
         with pytest.raises(SolverError, match=words):
@@ -106,19 +105,19 @@ def long():
 def test_a_time_limit_is_heard_inside_of_an_iteration():
     """The backend's process is ended, not waited for."""
     problem = long()
-    backend_process._end_all()
+    backends._end_all()
     solution = problem.solve(solver="cvxpy", backend="clarabel", max_seconds=0.5)
-    assert solution.status == "time_limit" and not backend_process._idle
+    assert solution.status == "time_limit" and not backends._idle
     assert solution.objective == pytest.approx(problem.form().value(solution.blocks))
 
 
 @pytest.mark.slow
 def test_a_cross_check_has_a_time_limit():
     problem = long()
-    backend_process._end_all()
+    backends._end_all()
     with pytest.raises(SolverError, match=r"cross_check\(max_seconds=0\.5\): the time was up"):
         problem.cross_check(problem.solve(tol=1e-2), max_size=None, solver="clarabel", max_seconds=0.5)
-    assert not backend_process._idle  # it is ended, not waited for
+    assert not backends._idle  # it is ended, not waited for
     for wrong in (0, -1, True, "1", float("nan")):
         with pytest.raises(SolverError, match="positive number of seconds"):
             problem.cross_check(max_seconds=wrong)
@@ -139,21 +138,21 @@ def test_several_threads_have_a_process_each():
     for thread in threads:
         thread.join()
     assert len(set(values.values())) == 1 and len(values) == 4
-    assert len(backend_process._idle) <= backend_process.SETTINGS.idle_processes
+    assert len(backends._idle) <= backends.SETTINGS.idle_processes
 
 
 LONG = (
     BEGIN
     + """
-from mtldsl.reference import backends as backend_process
+from mtldsl.reference import backends
 from tests.reference.test_backends import long
 problem = long()
-real = backend_process._BackendProcess.ask
+real = backends._BackendProcess.ask
 def asked(self, *given):
     soon()
     say(self.process.pid)
     return real(self, *given)
-backend_process._BackendProcess.ask = asked
+backends._BackendProcess.ask = asked
 """
 )
 
@@ -172,7 +171,7 @@ def is_running(pid: int) -> bool:
 def test_a_signal_stops_the_backend(number):
     script = """
 s = problem.solve(solver="cvxpy", backend="clarabel")
-say(s.status, len(backend_process._idle))
+say(s.status, len(backends._idle))
 """
     with Child(script, LONG) as child:
         pid = int(child.line())
@@ -199,15 +198,15 @@ def test_an_orphan_ends():
 def test_a_fork_has_a_process_of_its_own():
     problem = next(programs("CLARABEL"))
     backends.solve(problem, solver="CLARABEL")
-    before = [one.process.pid for one in backend_process._idle]
+    before = [one.process.pid for one in backends._idle]
     child = os.fork()
     if child == 0:
         try:
-            assert not backend_process._idle
+            assert not backends._idle
             backends.solve(problem, solver="CLARABEL")
-            os._exit(0 if backend_process._idle[0].process.pid not in before else 1)
+            os._exit(0 if backends._idle[0].process.pid not in before else 1)
         finally:
             os._exit(2)
     assert os.waitpid(child, 0)[1] == 0
     backends.solve(problem, solver="CLARABEL")
-    assert [one.process.pid for one in backend_process._idle] == before
+    assert [one.process.pid for one in backends._idle] == before

@@ -55,13 +55,6 @@ def test_backends_agree(backend):
     assert point.objective == pytest.approx(solve_reference(form).objective, rel=1e-8)
 
 
-@for_each("backend", ["clarabel", "scs"])
-@for_each("name", ["logistic_group_sparse_low_rank_columns_on_the_simplex", "square_root_loss_low_rank"])
-def test_selectable_as_a_solver(backend, name):
-    solution = MODELS[name]().solve(solver="cvxpy", backend=backend, tol=1e-7)
-    assert solution.status == "optimal" and solution.solver == "cvxpy" and abs(solution.gap) <= 1e-7
-
-
 def test_wrong_backends_are_refused():
     model = to_cvxpy(small(None, mtl.l21_norm))
     with pytest.raises(SolverError, match=r"backend='mosek'.*'clarabel', 'scs', 'osqp'"):

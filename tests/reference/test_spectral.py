@@ -111,13 +111,6 @@ def test_above_and_touching(name, shape, s):
             assert excess(atom, V) <= 1e-12  # kept spaces are no larger than the rank allows
 
 
-def test_cvxpy_is_not_given_what_is_not_convex():
-    tasks, V = with_weights(some(4))
-    form = mtl.minimize(mtl.squared_loss(V, tasks) + mtl.log_rank(V)).form()
-    with pytest.raises(ModelError, match=r"log_rank\(W\) is not convex.*to_cvxpy\(at=solution\)"):
-        to_cvxpy(form)
-
-
 def some(m, d=5, n=7, seed=0, **options):
     rng = np.random.default_rng(seed)
     counts = [n + i % 3 for i in range(m)]
