@@ -130,9 +130,7 @@ ZSH = shutil.which("zsh")
     [
         ("mtldsl pa\tex\t", "mtldsl path exams.toml "),
         ("mtldsl path --val\t", "mtldsl path --values "),
-        ("mtldsl cv --rule o\t", "mtldsl cv --rule one_se "),
         ("mtldsl words trace\t", "mtldsl words trace_norm "),
-        ("mtldsl models Redu\t", "mtldsl models Reduced-rank\\ regression "),
         ("mtldsl solve my\t", "mtldsl solve my\\ exams.toml "),
         ("mtldsl completion z\t", "mtldsl completion zsh "),
         ("mtldsl \t", "certify it, and cross-check it as the file says"),

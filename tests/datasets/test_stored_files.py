@@ -64,12 +64,6 @@ def test_libsvm_files(tmp_path, monkeypatch, how):
     assert_same(tasks, Tasks.grouped(X, y, ids))
 
 
-def test_libsvm_hashed(tmp_path):
-    X, y, ids = full_table()
-    tasks = store(libsvm(tmp_path / "source", X, y, ids), tmp_path / "there", hashed=4)
-    assert_same(tasks, Tasks.grouped(hash_columns(X, 4), y, ids))
-
-
 def test_a_libsvm_file_per_task_is_named_by_it(tmp_path):
     X, y, _ = full_table()
     paths = [tmp_path / "b.svm", tmp_path / "a.svm.gz"]

@@ -143,14 +143,6 @@ def test_an_unknown_class_is_named(tmp_path, capsys):
     )
 
 
-def test_a_comma_in_numbers_is_remembered(tmp_path, capsys):
-    (tmp_path / "t.csv").write_text("u;y\n1,5;2\n2,5;3\n0,5;1\n")
-    tasks, W = with_weights(mtl.datasets.read_csv(tmp_path / "t.csv", "y", delimiter=";", decimal=","))
-    path = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.ridge(W)).solve().save(tmp_path / "w.npz")
-    said = [float(row["y"]) for row in predicted(capsys, path, tmp_path / "t.csv")]
-    np.testing.assert_allclose(said, mtl.Solution.load(path).predict([[1.5], [2.5], [0.5]])[:, 0], rtol=1e-9)
-
-
 SEX = TableColumn.of("sex", ("female", "male"))
 TABLE = DataDescription((SEX,), (TableColumn.of("y", ("no", "yes"), ["y", "y"]),), None, ",", True)
 

@@ -96,12 +96,6 @@ def test_a_value_a_task_is_chosen_alone_if_nothing_is_shared():
         np.testing.assert_allclose(together.predict(X)[:, i], alone.predict(X), atol=1e-3)
 
 
-def test_the_only_parameter_of_a_model_is_the_one_that_is_chosen():
-    X, y = numbers(40)
-    fitted = MultiTaskRegressorCV("NN-MTL", n_values=4, cv=2).fit(X, y)
-    assert list(fitted.best_params_) == ["rho"] and "param_rho" in fitted.cv_results_
-
-
 @pytest.mark.slow
 @for_each("penalty", ["ridge", "mean_regularizer", "mean_regularizer + ridge", "l1_norm + ridge", "log_rank"])
 def test_every_penalty_has_a_grid(penalty):
@@ -327,17 +321,6 @@ def test_folds_may_be_ranges_masks_and_an_index():
     wanted = MultiTaskRegressorCV(values=[1.0], cv=[(np.arange(30, n), np.arange(30))]).fit(X, Y).best_score_
     for fold in ((range(30, n), range(30)), (~first, first), (pd.RangeIndex(30, n), list(range(30)))):
         assert MultiTaskRegressorCV(values=[1.0], cv=[fold]).fit(X, Y).best_score_ == wanted
-
-
-def test_a_value_per_task_leaves_the_solution_as_it_was_proven():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(40, 4))
-    Y = X @ rng.normal(size=(4, 3)) + np.array([0.1, 1.0, 5.0]) * rng.normal(size=(40, 3))
-    fitted = MultiTaskRegressorCV(penalty="l1_norm", per_task=True, n_values=8, cv=3).fit(X, Y)
-    assert len(set(fitted.best_index_.tolist())) > 1
-    np.testing.assert_array_equal(fitted.solution_.W, fitted.solution_["W"])
-    np.testing.assert_array_equal(fitted.solution_.W, fitted.solution_.certificate.blocks["W"])
-    assert not np.array_equal(fitted.coef_.T, fitted.solution_.W)
 
 
 def test_a_regret_chooses_among_all_values_with_a_proof():

@@ -61,7 +61,6 @@ WRONG = [
     ('[weights]\nU = "NodeWeights"\nV = {kind = "EdgeWeights", edges = [["y0"]]}\n', "13:36", "['y0'] has 1 labels; an edge has two"),
     ('[weights]\nU = "NodeWeights"\nV = {kind = "EdgeWeights", edges = [[0, 1], [1, 0]]}\n', "13:36", "the edge [1, 0] stands twice"),
     ('[weights]\nU = "NodeWeights"\nV = {kind = "EdgeWeights", edge = "all"}\n', "13:28", "has no key 'edge'; did you mean 'edges'?"),
-    (WEIGHTS + 'E = "EdgeWeights"\n', "14:1", "'E' is not used in the model"),
     ('[weights]\nU = {}\nV = "EdgeWeights"\n', "1:13", 'write U = "NodeWeights" in [weights]'),
     ('[weights]\nU = "NodeWeights"\nV = {}\n', "1:13", 'V = "EdgeWeights" in [weights]'),
 ]  # fmt: skip
@@ -72,12 +71,6 @@ def test_a_mistake_is_shown_where_it_stands(load, tables, place, message):
     with pytest.raises((ModelError, DataError)) as error:
         load(STATED + tables)
     assert f"p.toml:{place}: " in str(error.value) and message in str(error.value), str(error.value)
-
-
-def test_costs_of_labels_in_a_file(load):
-    text = STATED.replace("(U, V, tasks)", "(U, V, tasks, loss=[1, 2, 0.5, 1])")
-    solution = load(text + WEIGHTS).problem.solve(tol=1e-2)
-    assert solution.loss["parameters"] == {"loss": (1.0, 2.0, 0.5, 1.0)}
 
 
 def test_a_named_model_with_edges_of_its_own(load):
@@ -101,10 +94,7 @@ def test_the_example_is_proven_and_agrees_with_the_enumeration(solved):
     file, solution = solved
     assert solution.is_optimal and solution.solver == "clique_generation" and solution.certified.all()
     assert file.problem.cross_check(solution, **file.check).agrees
-
-
-def test_its_strongest_edges_are_those_that_made_the_data(solved):
-    graph = solved[1].label_graph
+    graph = solution.label_graph  # its strongest edges are those that made the data
     assert {graph.labels_of(c) for c in graph.used[:3].tolist()} == {("y0", "y1"), ("y0", "y2"), ("y0", "y3")}
     # as the comment in the file says: two more, weaker ones
     assert len(graph.used) == 5 and graph.weights[graph.used[3]] < graph.weights[graph.used[2]] / 2

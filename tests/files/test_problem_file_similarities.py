@@ -1,12 +1,8 @@
-"""Problem files with similarities of tasks: groups, kernels from arrays, weights that are learned; and the whole command line."""
-
-import json
+"""Problem files with similarities of tasks: groups, kernels from arrays, weights that are learned."""
 
 import numpy as np
 import pytest
 
-import mtldsl as mtl
-from mtldsl.cli.command_line import main
 from mtldsl.cli.problem_files.problem_file import load_problem
 from mtldsl.errors import DataError, ModelError
 from tests.loops import for_each
@@ -110,8 +106,6 @@ WRONG = [
     (KEPT.replace(PARENTS, '[groups]\nparents = "twice.csv"\n'), "15:12", "line 2: 'Oslo' is in a group already"),
     (KEPT.replace(PARENTS, '[groups]\nparents = "empty.csv"\n'), "15:12", "the file is empty"),
     (KEPT.replace("parents = {", "tree = {").replace("tree(parents)", "tree(tree)"), "15:1", "'tree' is a word of the language"),
-    (KEPT.replace("parents = {", "other = {a = \"b\"}\nparents = {"), "15:1", "'other' is not used in the model"),
-    (KEPT.replace("C = 1.0", "C = 1.0\nparents = 2"), "16:1", "'parents' is given twice"),
     (PLAIN % "clusters(labels)" + '[groups]\nlabels = ["a", "b", true, "b"]', "8:21", "a group is a name in quotes, not a truth value"),
     (PLAIN % "clusters(labels)" + '[groups]\nlabels = ["a", "b"]', "2:36", "2 labels for 4 tasks"),
 ]  # fmt: skip
@@ -123,24 +117,3 @@ def test_a_mistake_is_shown_where_it_stands(write, text, place, message):
     with pytest.raises((DataError, ModelError)) as error:
         load_problem(write(text))
     assert f"p.toml:{place}: " in str(error.value) and message in str(error.value)
-
-
-@pytest.mark.slow
-def test_the_command_line(write, capsys, tmp_path):
-    path = str(write(KEPT))
-    assert main(["explain", path]) == 0
-    out = capsys.readouterr().out
-    assert "θ (7, weights of task similarities)" in out and "‖θ‖₂ ≤ 1" in out and "dual_ascent" in out
-    written = [str(tmp_path / name) for name in ("r.html", "r.json", "w.npz")]
-    code = main(["solve", path, *(part for name in written for part in ("--output", name))])
-    out = capsys.readouterr().out
-    assert (
-        code == 0 and "cross-check agrees" in out.splitlines()[-1] and "Weights of task similarities" in out
-    )
-    assert "Weights of task similarities" in (tmp_path / "r.html").read_text()
-    record = json.loads((tmp_path / "r.json").read_text())
-    stored = mtl.Solution.load(tmp_path / "w.npz").kernel_weights
-    (found,) = record["solution"]["similarities"]
-    assert found["names"] == list(stored.names) and found["weights"] == stored.values.tolist()
-    assert main(["check", path, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["cross_check"]["agrees"]

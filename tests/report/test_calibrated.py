@@ -1,13 +1,10 @@
 """What a report says of noise levels, several starts and first-order conditions, against computations of its own."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-import mtldsl as mtl
-from mtldsl.cli.command_line import main
 from mtldsl.cli.problem_files.problem_file import load_problem
 from mtldsl.cli.record import describe_run, plain
 from mtldsl.cli.run_report import run_report, to_text, verdict
@@ -166,18 +163,3 @@ def test_singular_values_are_counted_above_the_smoothing(written):
     assert record["solution"]["weights"]["W"]["smoothing"] == {"level": 2.0, "count": above}
     assert 0 <= above < 4
     assert f"{above} of 4 above √ε = 2, under which the penalty is smoothed" in text
-
-
-@pytest.mark.slow
-def test_the_whole_job(written, tmp_path, capsys):
-    path = written(FILE + '[solve]\nstarts = 2\n[output]\nsolution = "w.npz"\nreport = "r.html"\n')
-    assert main(["solve", str(path), "--json"]) == 0
-    record = json.loads(capsys.readouterr().out)
-    assert record["cross_check"]["agrees"] and len(record["solution"]["starts"]["rows"]) == 2
-    assert record["solution"]["starts"]["spread"] <= 1e-6
-    solution = mtl.Solution.load(tmp_path / "w.npz")
-    levels = [row["noise_level"] for row in record["solution"]["calibration"]["tasks"]]
-    assert levels == solution.noise_levels.tolist() and len(solution.starts) == 2
-    page = (tmp_path / "r.html").read_text()
-    for part in ("Calibration", "Starts", "Certificate", "wild", "Σⱼ log(1 + √(σⱼ(W)² + 0.01))"):
-        assert part in page, part

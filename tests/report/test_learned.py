@@ -231,6 +231,7 @@ def test_the_json_of_every_block(written, capsys):
         assert row["agrees"] and abs(row["difference"]) <= row["allowed"] and row["seconds"] > 0
         assert row["difference"] == pytest.approx((row["objective"] - row["reference"]) / row["size"])
     assert record["solution"]["learned"]["Sigma2"]["names"] == ["Oslo", "Bergen", "Bodo", "Narvik"]
+    assert record["model"]["unicode"]["learned"] == {"Sigma1": "Σ₁", "Sigma2": "Σ₂"}
     assert record["model"]["learned"]["Sigma1"] == {"kind": "precision", "axis": "features", "shape": [5, 5]}
 
 
@@ -248,15 +249,6 @@ def test_a_block_that_disagrees_is_exit_code_1(written, capsys, monkeypatch):
     out = capsys.readouterr().out
     assert "The two DISAGREE:" in out and "- weights: with everything else kept" in " ".join(out.split())
     assert "block cross-check DISAGREES" in out
-
-
-def test_explain_lists_what_is_learned(written, capsys):
-    assert main(["explain", str(written()), "--json"]) == 0
-    record = json.loads(capsys.readouterr().out)
-    assert record["chosen"] == "alternating"
-    assert record["model"]["unicode"]["learned"] == {"Sigma1": "Σ₁", "Sigma2": "Σ₂"}
-    assert main(["explain", str(written())]) == 0
-    assert "Σ₂ (4 × 4, precision of tasks)" in capsys.readouterr().out
 
 
 def test_a_matrix_at_its_bound_throughout_is_said(written):

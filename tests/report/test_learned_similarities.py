@@ -43,11 +43,13 @@ def model(similarities, theta=None, subject_to=(), **options):
     return mtl.minimize(mtl.hinge_loss(W, TASKS) + penalty, list(subject_to))
 
 
-def test_weights_by_name_and_the_samples_that_count():
+def test_weights_by_name_and_the_samples_that_count(tmp_path):
     solution, record, text = run(model([mtl.similarities.tree(UP)], p=2))
     (found,) = record["solution"]["similarities"]
     assert found["names"] == ["top", "x", "y", *"abcd"] and found["how"] == "eliminated"
     np.testing.assert_array_equal(found["weights"], solution.kernel_weights.values)
+    stored = mtl.Solution.load(solution.save(tmp_path / "w.npz")).kernel_weights
+    assert found["names"] == list(stored.names) and list(found["weights"]) == list(stored.values)
     assert found["zeros"] == 0 and (found["p"], found["radius"]) == (2.0, 1.0)
     # samples on the right side of the margin have no multiplier, those within have one
     z = np.concatenate([TASKS.inputs[t] @ solution.W[:, t] for t in range(4)])

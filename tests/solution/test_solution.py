@@ -160,7 +160,6 @@ class Missed(mtl.Metric):
 METRICS = {
     "FScore": (mtl.metrics.FScore(), lambda y, z: sk.f1_score(y > 0, z >= 0)),
     "FScore(beta=2)": (mtl.metrics.FScore(beta=2), lambda y, z: sk.fbeta_score(y > 0, z >= 0, beta=2)),
-    "FScore(beta=0.5)": (mtl.metrics.FScore(beta=0.5), lambda y, z: sk.fbeta_score(y > 0, z >= 0, beta=0.5)),
     "ErrorRate": (mtl.metrics.ErrorRate(), lambda y, z: sk.accuracy_score(y > 0, z >= 0)),
     "PartialAUC": (mtl.metrics.PartialAUC(1.0), lambda y, z: sk.roc_auc_score(y > 0, z)),
     "AveragePrecision": (mtl.metrics.AveragePrecision(), lambda y, z: sk.average_precision_score(y > 0, z)),
