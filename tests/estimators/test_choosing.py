@@ -347,7 +347,7 @@ def test_a_regret_chooses_among_all_values_with_a_proof():
     ("options", "says"),
     [
         ({"per_task": True}, "leave per_task out"),
-        ({"scoring": lambda estimator, X, y: 1.0}, "no measure that can be bounded"),
+        ({"scoring": lambda estimator, X, y: 1.0}, "cannot be bounded"),
         ({"class_weight": "balanced"}, "count in learning and not in scores"),
         ({"regret": -1.0}, "a number above 0"),
     ],
