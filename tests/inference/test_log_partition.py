@@ -10,7 +10,6 @@ import pytest
 from mtldsl.atoms.inference import decoder
 from mtldsl.atoms.inference.cliques import Cliques
 from mtldsl.atoms.inference.decoder import LogPartition
-from tests.fresh import loaded_by
 from tests.inference.brute_force import GRAPHS, awkward, log_z_and_marginals, random_cliques, rounding
 from tests.loops import for_each
 
@@ -79,11 +78,6 @@ def test_a_batch_is_its_instances_one_by_one(monkeypatch):
         for i in range(0, 600, 53):
             one = partition(scores[i : i + 1])
             assert one[0][0] == log_z[i] and (one[1][0] == marginals[i]).all()
-
-
-@pytest.mark.process
-def test_importing_the_room_does_not_import_numba():
-    assert "numba" not in loaded_by("inference")
 
 
 @pytest.mark.slow

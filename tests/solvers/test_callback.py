@@ -30,13 +30,14 @@ def test_a_callback_sees_every_look(problem):
 
 
 @pytest.mark.slow
-def test_a_callback_may_end_the_solve(problem):
+def test_a_callback_may_end_the_solve(problem, tmp_path):
     solution = problem.solve(solver="admm", tol=1e-9, callback=lambda look: look["iteration"] >= 3)
     whole = problem.solve(solver="admm", tol=1e-9)
     assert solution.status == "stopped" and not solution.is_certified
     assert len(solution.history) < len(whole.history)
     assert solution.dual_bound <= whole.objective * (1 + 1e-12) and np.isfinite(solution.objective)
     assert "stopped" in str(solution)
+    assert mtl.Solution.load(solution.save(tmp_path / "w.npz")).status == "stopped"
 
 
 def test_a_point_that_is_certified_counts_as_such(problem):
@@ -46,11 +47,6 @@ def test_a_point_that_is_certified_counts_as_such(problem):
 def test_no_bit_depends_on_who_listens(problem):
     quiet, loud = problem.solve(), problem.solve(callback=lambda look: None, verbose=True)
     np.testing.assert_array_equal(quiet.W, loud.W)
-
-
-def test_a_solution_that_was_stopped_is_saved_as_such(problem, tmp_path):
-    solution = problem.solve(tol=1e-9, solver="admm", callback=lambda look: True)
-    assert mtl.Solution.load(solution.save(tmp_path / "w.npz")).status == "stopped"
 
 
 def test_what_is_said_goes_to_standard_error(problem, capsys, caplog):

@@ -43,6 +43,7 @@ TASKS = {
     "weighted": lambda: shared(2, sample_weights=True),
     "weighted missing": lambda: shared(3, missing=0.3, sample_weights=True),
     "wide": lambda: mtl.Tasks.shared(*wide()),
+    "weighted wide": lambda: mtl.Tasks.shared(*wide(), sample_weights=np.linspace(0.5, 2.0, 8)),
     "wide separate": lambda: mtl.Tasks.separate([wide()[0]] * M, list(wide()[1].T)),
 }
 #: the term, and its gradient

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import mtldsl as mtl
 from mtldsl.solvers.coordinate_descent.coordinate_descent import SOLVER
@@ -21,12 +22,23 @@ def data(n=30, d=12, m=4, seed=0, correlation=0.5):
     return X, X @ W + 0.5 * rng.normal(size=(n, m)) + 1.0
 
 
+def few_entries(m):
+    """More features than rows, read by the columns of sparse inputs."""
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((80, 200), density=0.05, rng=rng, format="csr")
+    X.data += 1.0
+    W = np.vstack([10.0 * rng.normal(size=(40, m)), np.zeros((160, m))])
+    return mtl.Tasks.shared(X, X @ W + rng.normal(size=(80, m)) + 20.0)
+
+
 LAYOUTS = {
     "shared": shared(1),
     "missing": shared(1, missing=0.2),
     "weighted": shared(1, sample_weights=True),
     "sparse": shared(1, n=120, density=0.5),
     "sparse missing": shared(1, n=120, density=0.5, missing=0.2),
+    "few entries": few_entries(3),
+    "few entries, one task": few_entries(1),
     "separate": separate(1),
 }
 
@@ -66,7 +78,7 @@ def violation(solution, tasks, coefficient=1.0, l1=0.0, l21=0.0, ridge=0.0, nonn
 @for_each("kind", ["l1", "l21", "both", "l21 ridge", "nonneg l1", "nonneg l21", "weights"])
 def test_optimality_conditions_hold(layout, kind, intercept):
     tasks, W = with_weights(LAYOUTS[layout], intercept=intercept)
-    weights = np.linspace(0.5, 2.0, D)
+    weights = np.linspace(0.5, 2.0, tasks.n_features)
     models = {
         "l1": (3.0 * mtl.l1_norm(W), {"l1": 3.0}),
         "l21": (6.0 * mtl.l21_norm(W), {"l21": 6.0}),

@@ -10,22 +10,22 @@ import mtldsl.reference.compile  # registers the formulas
 from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, ROCArea
 from tests.loops import for_each
 from tests.models import shared
+from tests.solvers.test_two_blocks import problem_of
 
-NORMS = {"l1": mtl.l1_norm, "l21": mtl.l21_norm, "trace": mtl.trace_norm}
 INNER = {"solver": "admm", "inner": "frank_wolfe"}
 
 
-def problem_of(tasks, metric, norm, c=4.0, intercept=False):
-    W = mtl.Weights(tasks, intercept=intercept)
-    return mtl.minimize(c * mtl.structured_hinge(W, tasks, metric=metric) + NORMS[norm](W))
-
-
 @pytest.mark.slow
-@for_each("metric, norm", zip([FScore(), AUC(), ErrorRate(), ROCArea()], cycle(NORMS), strict=False))
+@for_each(
+    "metric, norm",
+    zip(
+        [FScore(), AUC(), ErrorRate(), ROCArea()],
+        cycle([mtl.l1_norm, mtl.l21_norm, mtl.trace_norm]),
+        strict=False,
+    ),
+)
 def test_it_comes_near_the_optimum_with_a_valid_bound(metric, norm):
-    problem = problem_of(
-        shared(1, n=20, labels="sign"), metric, norm, 0.2 if isinstance(metric, ErrorRate) else 4.0
-    )
+    problem = problem_of(shared(1, n=20, labels="sign"), metric, norm)
     best = problem.solve(solver="cvxpy", tol=1e-7).objective
     solution = problem.solve(**INNER, tol=0.1, max_iter=100)
     assert solution.status == "optimal", solution
@@ -37,7 +37,7 @@ def test_it_comes_near_the_optimum_with_a_valid_bound(metric, norm):
 
 @pytest.mark.slow
 def test_an_intercept_and_a_bound_that_tightens():
-    problem = problem_of(shared(3, n=20, labels="sign"), FScore(), "l21", intercept=True)
+    problem = problem_of(shared(3, n=20, labels="sign"), FScore(), mtl.l21_norm, intercept=True)
     best = problem.solve(solver="cvxpy", tol=1e-7).objective
     gaps = []
     for rounds in (1, 3, 10):
@@ -48,7 +48,7 @@ def test_an_intercept_and_a_bound_that_tightens():
 
 
 def test_the_number_of_inner_steps_is_kept():
-    problem = problem_of(shared(4, n=20, labels="sign"), AUC(), "l1")
+    problem = problem_of(shared(4, n=20, labels="sign"), AUC(), mtl.l1_norm)
     for steps in (1, 5):
         solution = problem.solve(**INNER, inner_steps=steps, tol=1e-12, max_iter=10)
         assert solution.history[-1]["inner_steps"] <= 10 * steps

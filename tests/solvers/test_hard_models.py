@@ -81,13 +81,6 @@ def test_a_path_comes_away_from_zero():
     assert last.objective <= problem.solve().objective * (1 + 1e-9)
 
 
-def test_the_printed_algorithm_has_no_continuation():
-    tasks, W = with_weights(data(2))
-    problem = mtl.minimize(mtl.square_root_loss(W, tasks) + mtl.log_rank(W))
-    with pytest.raises(mtl.SolverError, match=r"algorithm_1.*continuation=3.*leave it out"):
-        problem.solve(solver="alternating", method="algorithm_1", continuation=3)
-
-
 def test_first_a_random_and_the_last_step_are_kept():
     tasks, W = with_weights(data(5))
     problem = mtl.minimize(mtl.sum_of_squares(W, tasks) + 2 * mtl.log_rank(W))

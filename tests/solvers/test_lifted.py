@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, PrecisionAt, RecallAt, ROCArea
+from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, RecallAt, ROCArea
 from tests.loops import for_each
 from tests.models import MODELS as MIXED
 from tests.models import separate, shared, with_weights
@@ -51,23 +51,9 @@ def beside_a_hinge_loss_of_other_weights():
 
 
 @model
-def beside_a_squared_loss_on_other_labels():
-    sign, W = weights_of(7)
-    return mtl.minimize(
-        0.05 * mtl.squared_loss(W, shared(7, n=20)) + hinge(W, sign, FScore()) + mtl.trace_norm(W)
-    )
-
-
-@model
 def columns_on_the_simplex():
     t, W = with_weights(separate(9, labels="sign"))
     return mtl.minimize(hinge(W, t, AUC()), subject_to=[W >= 0, W.sum(axis=0) == 1])
-
-
-@model
-def in_a_ball_and_a_box():
-    t, W = weights_of(10)
-    return mtl.minimize(hinge(W, t, PrecisionAt(0.5)), subject_to=[mtl.l21_norm(W) <= 0.1, W <= 0.03])
 
 
 @model
@@ -81,12 +67,6 @@ def weights_moved_and_mixed():
     t, W = weights_of(14)
     mix = np.array([[1.0, 0, 0, 0.5], [0, 1, 0, 0], [0, 0.3, 1, 0], [0, 0, 0, 1]])
     return mtl.minimize(hinge(W @ mix - 0.05, t, FScore(beta=2.0)) + mtl.l21_norm(W))
-
-
-@model
-def differences_of_tasks():
-    t, W = with_weights(separate(15, labels="sign"))
-    return mtl.minimize(hinge(W, t, AUC()) + mtl.mean_regularizer(W) + 0.5 * mtl.trace_norm(W))
 
 
 @pytest.mark.slow

@@ -72,9 +72,10 @@ def loss_of_row(name, s, y, edges=EDGES) -> float:
 @pytest.mark.slow
 @every_loss
 def test_the_loss_of_a_row_is_that_of_its_observed_labels(name):
-    """A mean over the rows that have a label; by the package, and by the reference."""
+    """A mean over the rows that have a label, by their weights; by the package, and by the reference."""
     X, Y = data()
-    problem = model(WORDS[name], X, Y)
+    weights = np.random.default_rng(4).uniform(0.5, 2.0, len(X))
+    problem = model(WORDS[name], X, Y, weights=weights)
     form, rng = problem.form(), np.random.default_rng(1)
     stated = to_cvxpy(form)
     for size in (0.0, 0.3, 3.0):
@@ -84,7 +85,7 @@ def test_the_loss_of_a_row_is_that_of_its_observed_labels(name):
         assert rows[-1] == 0.0
         norms = [np.linalg.norm(point["V"][:, a:b]) for a, b in ((0, 4), (4, 8), (8, 16))]
         penalty = 0.05 * (np.sum(point["U"] ** 2) + sum(norms) ** 2)
-        expected = sum(rows) / (len(X) - 1) + penalty
+        expected = np.average(rows[:-1], weights=weights[:-1]) + penalty
         assert form.value(point) == pytest.approx(expected, rel=1e-12)
         assert stated.objective_value(point) == pytest.approx(expected, rel=1e-10)
         term = form.losses[0]
@@ -148,23 +149,6 @@ def test_value_and_bound_at_random_points(name, intercept):
 
 
 @pytest.mark.slow
-@for_each("name", ["F-score", "likelihood"])
-def test_rows_without_a_label_count_for_nothing(name):
-    X, Y = data(7)
-    rng = np.random.default_rng(4)
-    weights = rng.uniform(0.5, 2.0, len(X))
-    with_rows, without = (
-        model(WORDS[name], X[rows], Y[rows], weights=weights[rows])
-        for rows in (slice(None), ~np.isnan(Y).all(axis=1))
-    )
-    point = {block: rng.normal(size=shape) for block, shape in without.form().shapes.items()}
-    assert with_rows.form().value(point) == pytest.approx(without.form().value(point), rel=1e-14)
-    found, expected = with_rows.solve(tol=1e-7), without.solve(tol=1e-7)
-    assert found.objective == pytest.approx(expected.objective, rel=3e-7)
-    assert solve_reference(with_rows.form()).objective == pytest.approx(expected.objective, rel=1e-6)
-
-
-@pytest.mark.slow
 @for_each("name", ["hamming", "tables", "likelihood"])
 def test_labels_that_no_row_has_together_get_no_edge(name):
     """Their columns of V see no row, and a norm leaves them at zero; the others are learned."""
@@ -224,6 +208,26 @@ def test_a_path_a_warm_start_and_scores_of_rows_with_gaps():
     right = [np.mean(labels[there[:, k], k] == Y[there[:, k], k]) for k in range(K)]
     np.testing.assert_allclose(last.scores(tasks), right)
     assert problem.cross_validate(lam, values=[0.3, 0.1], folds=2).solution.is_optimal
+
+
+@pytest.mark.slow
+def test_overlapping_groups_of_a_clique_and_those_that_hold_it():
+    """Hierarchical penalty of HLLM-L1: a clique has weights only where all cliques inside it may."""
+    X, Y = data(share=0.0)
+    tasks, members = mtl.Tasks.shared(X, Y), [(0, 1), (0, 2), (1, 2), (0, 1, 2)]
+    U, V = mtl.NodeWeights(tasks), mtl.EdgeWeights(tasks, members)
+    assert V.cliques.members == tuple(members)
+    above = [[*range(4 * c, 4 * c + 4), *range(12, 20)] for c in range(3)] + [[*range(12, 20)]]
+    objective = mtl.pairwise_log_loss(U, V, tasks) + 0.05 * mtl.ridge(U)
+    for columns in above:
+        objective = objective + 0.03 * mtl.column_group_norm(V[:, columns], [[*range(len(columns))]])
+    problem, rng = mtl.minimize(objective), np.random.default_rng(0)
+    at = {"U": rng.normal(size=(D, 2 * K)), "V": rng.normal(size=(D, 20))}
+    scores = zip(X @ np.hstack([at["U"], at["V"]]), Y, strict=True)
+    expected = np.mean([loss_of_row("likelihood", s, y, members) for s, y in scores])
+    expected += 0.025 * np.sum(at["U"] ** 2) + 0.03 * sum(np.linalg.norm(at["V"][:, c]) for c in above)
+    assert problem.value(at) == pytest.approx(expected, rel=1e-12)
+    assert problem.solve(tol=1e-6).is_optimal and problem.cross_check().agrees
 
 
 def test_many_pairs_by_matrix_products_and_one_by_one():

@@ -44,6 +44,7 @@ def both(order: str, **options):
 RIDGE = "hinge_loss(W, tasks) + 2 * ridge(W)"
 GRAPH = "hinge_loss(W, tasks) + ridge(W) + 3 * graph_laplacian(W, chain(tasks.n_tasks))"
 MKL = ".3 * hinge_loss(W, tasks) + mkl_norm(W, [union(), individual()], p=2)"
+F_SCORE = "structured_hinge(W, tasks, metric=FScore()) + .1 * l21_norm(W)"
 KERNELS = [GRAPH, MKL, "absolute_loss(W, tasks) + 2 * ridge(W)", "logistic_loss(W, tasks) + ridge(W)"]
 OTHERS = [
     GRAPH, "hinge_loss(W, tasks) + 3 * l21_norm(W)", "quantile_loss(W, tasks, q=.3) + l1_norm(W)",
@@ -102,16 +103,18 @@ def test_constraints_and_maps():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("solver", ["ascent_by_passes", "consensus"])
-def test_bits_do_not_depend_on_workers(solver, each_cluster):
+@pytest.mark.parametrize(
+    "solver, words", [("ascent_by_passes", MKL), ("consensus", MKL), ("planes_by_passes", F_SCORE)]
+)
+def test_bits_do_not_depend_on_workers(solver, words, each_cluster):
     """The same parts in this process, and on two workers of a cluster: orders are seeded by the part and the pass."""
     distributed = pytest.importorskip("distributed")
     table = grouped("shuffled", m=12, n=360, d=5)
     local = cut(*table)
-    seen = [stated(local, MKL).solve(solver=solver, tol=1e-2, max_iter=12).W]
+    seen = [stated(local, words).solve(solver=solver, tol=1e-2, max_iter=12).W]
     with distributed.Client(each_cluster):
-        seen.append(stated(cut(*table), MKL).solve(solver=solver, tol=1e-2, max_iter=12).W)
-    again = stated(cut(*table), MKL).solve(solver=solver, tol=1e-2, max_iter=12).W
+        seen.append(stated(cut(*table), words).solve(solver=solver, tol=1e-2, max_iter=12).W)
+    again = stated(cut(*table), words).solve(solver=solver, tol=1e-2, max_iter=12).W
     assert seen[0].tobytes() == seen[1].tobytes() == again.tobytes()
 
 

@@ -28,8 +28,6 @@ FAR = {
     "labels about 1e6": (A, LABELS + 1e6),
     "labels about 1e9": (A, LABELS + 1e9),
     "seconds since 1970": (np.c_[A, 1.6e9 + 1e7 * RNG.normal(size=N)], LABELS),
-    "a day of seconds since 1970": (np.c_[A, 1.6e9 + RNG.integers(0, 86_400, N)], LABELS),
-    "salaries": (np.c_[A, 5e4 + 1e4 * RNG.normal(size=N)], LABELS),
     "tiny": (1e-9 * A, 1e-9 * LABELS),
     "huge": (1e9 * A, 1e9 * LABELS),
     "tiny beside huge": (A * [1e-9, 1.0, 1e9], LABELS),

@@ -138,18 +138,3 @@ def test_who_takes_it_and_what_moves():
         mtl.minimize(two + mtl.ridge(W)).solve()
     with pytest.raises(ModelError, match="the rows of structured_hinge"):
         problem(away, mtl.metrics.AUC()).solve(solver="admm")
-
-
-@pytest.mark.slow
-def test_on_a_cluster(each_cluster):
-    da, distributed = pytest.importorskip("dask.array"), pytest.importorskip("distributed")
-    here = tables("missing")
-    Y = np.full((here.X.shape[0], here.n_tasks), np.nan)
-    Y.T[here.mask.T] = here.targets
-    with distributed.Client(each_cluster):
-        away = mtl.Tasks.from_dask(
-            da.from_array(np.asarray(here.X), chunks=(80, -1)), da.from_array(Y, chunks=(80, -1))
-        )
-        found = problem(away, mtl.metrics.FScore(), intercept=True).solve(tol=1e-4)
-    alone = problem(DistributedTasks.cut(here, 2), mtl.metrics.FScore(), intercept=True).solve(tol=1e-4)
-    assert found.status == "optimal" and found.W.tobytes() == alone.W.tobytes()

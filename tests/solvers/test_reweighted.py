@@ -127,7 +127,7 @@ def test_continuation_starts_from_easier_models():
     [
         ({"continuation": -1}, "continuation=-1"),
         ({"continuation": True}, "continuation=True"),
-        ({"method": "fast"}, "there is no such method"),
+        ({"method": "algorithm_1", "continuation": 3}, "algorithm_1.*continuation=3.*leave it out"),
         ({"w_step": "sylvester"}, "reweighted in closed form"),
     ],
 )

@@ -241,15 +241,14 @@ def test_rows_of_zeros_far_from_the_intercept():
 # ------------------------------------------------------------------------------------ models that once went wrong
 @pytest.mark.slow
 @for_each("word, p", [("absolute_loss", 1.0), ("squared_loss", 2.0), ("huber_loss", 1.0)])
-@for_each("seed", [2])
-def test_weights_do_not_lock_after_a_first_task_of_zeros(word, p, seed):
+def test_weights_do_not_lock_after_a_first_task_of_zeros(word, p):
     """All labels of one task are zero, so that its b_m is zero after a pass that begins with it (seed 2): there E.1 alone would leave
     its weight at zero, though it is a fifth of the optimum's.
     """
     Xs, ys = arrays(labels="real", seed=1, noise=0.0)
     ys[0] = np.zeros(10)
     problem = model(Xs, ys, getattr(mtl, word), p=p)
-    solution = problem.solve(solver="dual_ascent", seed=seed)
+    solution = problem.solve(solver="dual_ascent", seed=2)
     assert solution.status == "optimal", solution
     assert solution.objective == pytest.approx(problem.solve(solver="cvxpy").objective, rel=2e-6)
     assert solution.kernel_weights.values[1] > 0.1
@@ -352,7 +351,7 @@ def test_a_seed_gives_the_very_same_arrays(word, intercept, density):
     tasks = separate(4, labels=LOSSES[word], density=density)
     runs = [
         problem_of(word, tasks, intercept=intercept).solve(solver="dual_ascent", tol=1e-7, seed=seed)
-        for seed in (3, 3, 4)
+        for seed in (3, np.int64(3), 2**40)
     ]
     assert all(run.status == "optimal" for run in runs)
     for name in runs[0].blocks:
@@ -408,11 +407,6 @@ def test_options_belong_to_samples_or_to_planes():
 def test_seeds_that_are_none(seed):
     with pytest.raises(SolverError, match=r"seed=.*whole number >= 0"):
         problem_of().solve(solver="dual_ascent", seed=seed)
-
-
-@for_each("seed", [np.int64(3), 2**40])
-def test_seeds_of_other_kinds(seed):
-    assert problem_of().solve(solver="dual_ascent", seed=seed).status == "optimal"
 
 
 def test_progress_prints_a_line_a_pass(capsys):

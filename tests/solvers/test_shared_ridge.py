@@ -1,4 +1,4 @@
-"""Ridge on one X: Cholesky factors, eigenvectors and conjugate gradients against one system written out."""
+"""Ridge on one X: Cholesky factors, eigenvectors and conjugate gradients against one system written out; more in test_closed_form.py."""
 
 import numpy as np
 import pytest
@@ -9,49 +9,32 @@ from mtldsl.data.products import gram, require_gram_memory
 from mtldsl.errors import SolverError
 from tests.loops import for_each
 from tests.models import with_weights
+from tests.solvers.test_coordinate_descent import data
 
 M = 3
 
 
-def written_out(X, Y, L, scale, weights, intercept):
+def written_out(X, Y, L, weights, intercept):
     """The weights and intercepts of one dense system over all tasks."""
     n, d = X.shape
     A = np.hstack([X, np.ones((n, 1))]) if intercept else X
-    H = scale * A.T @ (A * weights[:, None])
+    H = A.T @ (A * weights[:, None])
     border = np.zeros(A.shape[1])
     border[:d] = 1.0
     system = np.kron(np.eye(M), H) + np.kron(L, np.diag(border))
-    rhs = scale * (A.T @ (weights[:, None] * Y)).T.ravel()
+    rhs = (A.T @ (weights[:, None] * Y)).T.ravel()
     solution = np.linalg.solve(system, rhs).reshape(M, -1).T
     return solution[:d], solution[d:]
 
 
-def stated(tasks, lam, coupled, intercept, scale=1.0):
+def stated(tasks, lam, coupled, intercept):
     """(the problem, the matrix of its penalties)"""
     W, L = mtl.Weights(tasks, intercept=intercept), lam * np.eye(M)
     term = lam * mtl.ridge(W)
     if coupled:
         graph = np.array([[2.0, -1.0, -1.0], [-1.0, 1.5, -0.5], [-1.0, -0.5, 1.5]])
         term, L = term + mtl.graph_laplacian(W, graph), L + graph
-    return mtl.minimize(scale * mtl.squared_loss(W, tasks) + term), L
-
-
-@for_each("intercept", [False, True])
-@for_each("coupled", [False, True])
-@for_each("weighted", [False, True])
-@for_each("shape", [(60, 9), (9, 14)])
-def test_dense_inputs(shape, weighted, coupled, intercept):
-    rng = np.random.default_rng(0)
-    X, Y = rng.normal(size=shape) + 3.0, rng.normal(size=(shape[0], M)) + 2.0
-    weights = rng.uniform(0.5, 2.0, shape[0]) if weighted else np.ones(shape[0])
-    tasks = mtl.Tasks.shared(X, Y, sample_weights=np.column_stack([weights] * M) if weighted else None)
-    problem, L = stated(tasks, 0.3, coupled, intercept, 2.0)
-    solution = problem.solve(solver="closed_form", tol=1e-11)
-    assert solution.status == "optimal"
-    expected, b = written_out(X, Y, L, 2.0, weights, intercept)
-    np.testing.assert_allclose(solution.W, expected, atol=1e-9)
-    if intercept:
-        np.testing.assert_allclose(solution["W.intercept"], b, atol=1e-8)
+    return mtl.minimize(mtl.squared_loss(W, tasks) + term), L
 
 
 @pytest.mark.slow
@@ -66,7 +49,7 @@ def test_large_sparse_inputs_by_conjugate_gradients(shape, coupled, intercept):
     problem, L = stated(mtl.Tasks.shared(X, Y), 0.01, coupled, intercept)
     exact = problem.solve(solver="closed_form", tol=1e-10)
     assert exact.status == "optimal"
-    expected, _ = written_out(X.toarray(), Y, L, 1.0, np.ones(shape[0]), intercept)
+    expected, _ = written_out(X.toarray(), Y, L, np.ones(shape[0]), intercept)
     np.testing.assert_allclose(exact.W, expected, atol=1e-4 * np.abs(expected).max())
     assert problem.solve(solver="closed_form", tol=1e-3).objective == pytest.approx(exact.objective, rel=1e-3)
 
@@ -90,7 +73,7 @@ def test_labels_far_from_zero_beside_an_intercept(mean, weighted):
     tasks = mtl.Tasks.shared(X, Y, sample_weights=weights if weighted else None)
     problem, L = stated(tasks, 0.3, False, True)
     solution = problem.solve(tol=1e-9)
-    expected, intercepts = written_out(X, Y, L, 1.0, weights, True)
+    expected, intercepts = written_out(X, Y, L, weights, True)
     assert solution.status == "optimal"
     np.testing.assert_allclose(solution.W, expected, rtol=0, atol=1e-13 * mean + 1e-13)
     np.testing.assert_allclose(solution.intercept, intercepts[0], rtol=1e-12)
@@ -111,22 +94,13 @@ def test_a_ridge_with_a_weight_an_entry(loss, solver):
         assert solution.status == "optimal" and solution.relative_gap <= 1e-6
 
 
-def series(n, d, m, seed=0, near=0.98):
-    """Rows like those of a time series: a feature is its neighbour and little else."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
-    for j in range(1, d):
-        X[:, j] = near * X[:, j - 1] + np.sqrt(1.0 - near**2) * X[:, j]
-    Y = X[:, ::7] @ rng.normal(size=(len(range(0, d, 7)), m)) + rng.normal(size=(n, m))
-    return X, Y
-
-
 # systems of the features' size, and of the rows'
 @pytest.mark.slow
 @for_each("d, norm, lam", [(400, "half_squared_group_norm", 1e-3), (500, "l21_norm", 0.1)])
 def test_weak_penalties_beside_steep_squares_are_proven(d, norm, lam):
     """Gaps stood still at 1e-3 to 1e-5: the loss's gradient multiplied what rounding had left in the weights."""
-    X, Y = series(80, d, 6, near=0.999)
+    X, rng = data(80, d, correlation=0.999)[0], np.random.default_rng(0)
+    Y = X[:, ::7] @ rng.normal(size=(len(range(0, d, 7)), 6)) + rng.normal(size=(80, 6))
     tasks, W = with_weights(mtl.Tasks.shared(100.0 * X, Y))
     problem = mtl.minimize(mtl.squared_loss(W, tasks) + lam * getattr(mtl, norm)(W))
     solution = problem.solve(solver="admm", tol=1e-6)  # below the gaps that stood still

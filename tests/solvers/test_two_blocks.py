@@ -34,11 +34,6 @@ def weight(metric) -> float:
     return 0.2 if isinstance(metric, ErrorRate) else 4.0
 
 
-def takes_intercept(metric) -> bool:
-    """Labellings with a fixed number of positives are refused one: it would make the loss zero by itself."""
-    return not isinstance(metric, (PrecisionAt, RecallAt))
-
-
 def problem_of(tasks, metric, regularizer, intercept=False, coefficient=None, mean=False):
     W = mtl.Weights(tasks, intercept=intercept)
     c = weight(metric) if coefficient is None else coefficient
@@ -99,7 +94,7 @@ CASES = [
 @for_each("metric, norm, how", CASES)
 def test_every_metric_norm_and_layout(metric, norm, how):
     layout, intercept, tol, solver = how
-    intercept = intercept and takes_intercept(metric)
+    intercept = intercept and not metric.fixes_positives
     problem = problem_of(LAYOUTS[layout](), metric, NORMS[norm], intercept)
     solution = assert_solved(problem, reference(layout, metric, norm, intercept), tol=tol, solver=solver)
     assert np.abs(solution.W).max() > 1e-3  # the hinges decide, not the norm alone
@@ -109,7 +104,7 @@ def test_every_metric_norm_and_layout(metric, norm, how):
 @pytest.mark.slow
 @for_each("metric, layout", zip(METRICS, cycle(["shared", "missing"]), strict=False))
 def test_linear_programs_finish_an_l1_norm(metric, layout):
-    intercept = layout == "missing" and takes_intercept(metric)
+    intercept = layout == "missing" and not metric.fixes_positives
     problem = problem_of(LAYOUTS[layout](), metric, mtl.l1_norm, intercept)
     assert_solved(problem, reference(layout, metric, "l1", intercept), tol=1e-10)
 
