@@ -230,7 +230,7 @@ class ScoredRows:
     """Rows of every task, x of its scores x^T w, flat, task after task; less the `centre` (d, m) of a task, where there is one."""
 
     def __init__(self, inputs: Any, centre: np.ndarray | None, factors: np.ndarray):
-        self._inputs, self._centre = inputs, centre
+        self._inputs, self._centre, self._factors = inputs, centre, factors
         m = len(factors)
         each = [inputs] * m if not isinstance(inputs, list) else inputs
         self.counts = np.array([X.shape[0] for X in each], dtype=int)
@@ -240,12 +240,16 @@ class ScoredRows:
             if isinstance(inputs, list)
             else np.tile(_row_squares(inputs), m)
         )
+        sizes = squares
         if centre is not None:
             far = np.einsum("ji,ji->i", centre, centre)[self.task]
+            sizes = squares + far
             cross = self.scores(centre, centred=False)
             squares = np.maximum(squares - 2.0 * cross + far, 0.0) + _ROUNDING * (squares + far)
         #: (N,) lengths of the rows in the norm that is dual to the M-norm
         self.lengths = np.sqrt(squares) * factors[self.task]
+        #: what rounding is relative to: the same before the centre is taken off
+        self._sizes = np.sqrt(sizes) * factors[self.task]
 
     def scores(self, W: np.ndarray, centred: bool = True) -> np.ndarray:
         """(N,) the scores of weights (d, m)."""
@@ -256,6 +260,21 @@ class ScoredRows:
         if self._centre is None or not centred:
             return flat
         return flat - np.einsum("ji,ji->i", self._centre, W)[self.task]
+
+    def lengths_of(self, g: np.ndarray) -> np.ndarray:
+        """(m,) lengths of the sums of g_j x_j over the rows of a task, as those of rows."""
+        if isinstance(self._inputs, list):
+            summed = np.column_stack([X.T @ own for X, own in zip(self._inputs, self.split(g), strict=True)])
+        else:
+            summed = np.asarray(self._inputs.T @ g.reshape(len(self.counts), -1).T)
+        if self._centre is not None:
+            summed = summed - self._centre * self.sums(g)
+        sizes = np.bincount(self.task, np.abs(g) * self._sizes, len(self.counts))
+        return np.linalg.norm(summed, axis=0) * self._factors + _ROUNDING * sizes
+
+    def sums(self, flat: np.ndarray) -> np.ndarray:
+        """(m,) sums over the rows of a task."""
+        return np.bincount(self.task, flat, len(self.counts))
 
     def split(self, flat: np.ndarray) -> list[np.ndarray]:
         """One vector a task."""
@@ -384,6 +403,29 @@ class ScoreBounds:
     low: list[np.ndarray]
     high: list[np.ndarray]
     radius: tuple[float, float]
+    rows: ScoredRows
+    centres: list[tuple[np.ndarray, np.ndarray]]  # (scores (N,), radii) of the balls at either end
+    intercepts: tuple[np.ndarray, np.ndarray]  # (m,) where they lie, 0 without
+
+    def least_means(self, truth: Sequence[np.ndarray], function, slope) -> np.ndarray:
+        """(m,) numbers that the mean of a convex function of (label, score) over the rows of a task is never below.
+
+        A convex function lies above its tangent, here at the middle of the scores. The tangent is linear in the weights, so that a ball bounds
+        it by one length, where row by row each is at its own best.
+        """
+        y = np.concatenate(truth)
+        there, rows = ~np.isnan(y), self.rows
+        z = 0.5 * (np.concatenate(self.low) + np.concatenate(self.high))
+        g = np.where(there, slope(y, z), 0.0)
+        values = rows.sums(np.where(there, function(y, z), 0.0))
+        lengths, total = rows.lengths_of(g), rows.sums(g)
+        ends = []
+        for centre, radius in self.centres:
+            rounding = _ROUNDING * rows.sums(np.abs(g) * (np.abs(centre) + np.abs(z)))
+            ends.append(rows.sums(g * (centre - z)) - lengths * radius - rounding)
+        low, high = self.intercepts
+        moved = np.where(total > 0.0, total * low, total * high)
+        return (values * (1.0 - _ROUNDING) + np.minimum(*ends) + moved) / rows.sums(there.astype(float))
 
 
 class Bracket:
@@ -426,14 +468,15 @@ class Bracket:
 
         radii = [(t, radius(t, most)) for t in (t_low, t_high)]
         vectors = [self.mix(share, x, y) for x, y in zip(a.scores, b.scores, strict=True)]
-        lows, highs = self._ends(vectors, self.fold.rows, radii)
+        rows = self.fold.rows
+        lows, highs = self._ends(vectors, rows, radii)
+        least = largest = np.zeros(model.n_tasks)
         if model.intercept is not None:
             least, largest = self._intercepts(share, radii)
-            task = self.fold.rows.task
-            lows, highs = lows + least[task], highs + largest[task]
-        rows = self.fold.rows
+            lows, highs = lows + least[rows.task], highs + largest[rows.task]
         summed = float(radius(t_middle, t_middle).sum()), float(np.maximum(radii[0][1], radii[1][1]).sum())
-        return ScoreBounds(rows.split(lows), rows.split(highs), summed)
+        centres = [(0.5 * (vectors[0] + vectors[1] + t * vectors[2]), r) for t, r in radii]
+        return ScoreBounds(rows.split(lows), rows.split(highs), summed, rows, centres, (least, largest))
 
     def _ends(self, vectors: list[np.ndarray], rows: ScoredRows, radii) -> tuple[np.ndarray, np.ndarray]:
         """(N,) the least and the largest scores over the balls at both ends of an interval."""

@@ -52,6 +52,30 @@ class ChoiceSettings:
 SETTINGS = ChoiceSettings()
 
 
+@dataclass(frozen=True)
+class ConvexMeasure:
+    """A measure of a task as a number of the mean of a convex function of label and score.
+
+    function, slope : of labels and scores;  number : of the labels and the mean
+    """
+
+    function: Callable
+    slope: Callable
+    number: Callable[[np.ndarray, float], float]
+
+
+def _squares(number: Callable[[np.ndarray, float], float]) -> ConvexMeasure:
+    return ConvexMeasure(lambda y, z: (z - y) ** 2, lambda y, z: 2.0 * (z - y), number)
+
+
+CONVEX_MEASURES: dict[str, ConvexMeasure] = {
+    "mse": _squares(lambda y, mean: mean),
+    "nmse": _squares(lambda y, mean: mean / y.var()),
+    "r2": _squares(lambda y, mean: 1.0 - mean / y.var()),
+    "mae": ConvexMeasure(lambda y, z: np.abs(z - y), lambda y, z: np.sign(z - y), lambda y, mean: mean),
+}
+
+
 def _is_monotone(by: Measure) -> bool:
     """Tell whether an answer that comes nearer to its label never makes the measure worse: of all of ours but one, and of no other metric."""
     metric = getattr(by, "metric", None)
@@ -175,32 +199,34 @@ class FoldFits:
             answers = self.predictor.answers(z, by.needs, self.typed)
             truth, each, weights = self.part.of_all_tasks(self.tasks, answers, by.needs)
             ends.append(each)
-        best, worst = (
-            self._score(by, truth, each, weights)
-            for each in extreme_answers(truth, ends[0], ends[1], by.needs)
-        )
-        return best, worst, found.radius
-
-    def _score(self, by: Measure, truth, predicted, weights) -> float:
+        extremes = extreme_answers(truth, ends[0], ends[1], by.needs)
         counted = counted_measures(by)
         if counted is None or weights is not None:
-            return float(
-                evaluate(
-                    by,
-                    truth,
-                    predicted,
-                    self.part.names,
-                    table=self.tasks.is_shared,
-                    weights=weights,
-                    typed=self.typed,
-                )
-            )
+            best, worst = (
+                float(evaluate(by, truth, each, self.part.names, table=self.tasks.is_shared, weights=weights, typed=self.typed))
+                for each in extremes
+            )  # fmt: skip
+            return best, worst, found.radius
+        by_task = [self._by_task(by, counted, truth, each) for each in extremes]
+        convex = CONVEX_MEASURES.get(by.name)
+        are_scores = all(np.array_equal(a, b) for a, b in zip(answers, found.high, strict=True))
+        if convex is not None and are_scores and self.part.learned.all():
+            means = found.least_means(truth, convex.function, convex.slope)
+            for i, (y, mean) in enumerate(zip(truth, means, strict=True)):
+                if not np.isnan(by_task[0][i] + mean):
+                    number = convex.number(y[~np.isnan(y)], max(mean, 0.0))
+                    by_task[0][i] = by.direction * min(by.direction * by_task[0][i], by.direction * number)
+        best, worst = (float(mean_score(one, self.part.names)) for one in by_task)
+        return best, worst, found.radius
+
+    def _by_task(self, by: Measure, counted, truth, predicted) -> np.ndarray:
+        """(m,) the score of every task; NaN where it has none."""
         found = np.full(len(truth), np.nan)
         for i, (y, p) in enumerate(zip(truth, predicted, strict=True)):
             there = ~(np.isnan(y) | np.isnan(p))
             if by.is_defined(y[there]):
                 found[i] = counted(y[there], p[there], np.ones((1, int(there.sum()))))[0]
-        return float(mean_score(found, self.part.names))
+        return found
 
 
 def _mean(scores: Sequence[float]) -> float:
