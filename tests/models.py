@@ -59,6 +59,15 @@ def with_weights(tasks, **options):
     return tasks, mtl.Weights(tasks, **options)
 
 
+def labels_of(kind, Z, rng, share=0.5):
+    """Labels of the kind that a loss takes, of real ones; of signs that share is +1 in every column."""
+    if kind == "sign":
+        return np.where(np.quantile(Z, 1.0 - share, axis=0) < Z, 1.0, -1.0)
+    if kind == "count":
+        return rng.poisson(np.exp(np.clip(Z / 3, -2, 2))).astype(float)
+    return np.exp(np.clip(Z / 3, -2, 2)) if kind == "positive" else Z
+
+
 MODELS = {}
 
 

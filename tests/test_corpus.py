@@ -141,24 +141,17 @@ def test_files_of_a_user_become_problems_or_are_left_out(tmp_path):
     from corpus.user_data import sets_of
 
     rng = np.random.default_rng(0)
-    X, labels = rng.normal(size=(20, 3)).round(3), rng.integers(0, 2, (20, 2))
-    np.savez(tmp_path / "pair.npz", X=X, Y=labels)
-    rows = [",".join(map(str, row)) for row in np.column_stack([X, X.sum(axis=1)])]
-    (tmp_path / "table.csv").write_text("\n".join(["a,b,c,target", *rows]))
+    X = rng.normal(size=(20, 3)).round(3)
+    rows, signs = (
+        [",".join(map(str, row)) for row in np.column_stack([X, y])] for y in (X.sum(axis=1), X[:, 0] > 0)
+    )
+    (tmp_path / "table.csv").write_text("\n".join(["a,b,c,target", *signs]))
     (tmp_path / "bare.csv").write_text("\n".join(rows))
     lines = [
         f"{c} " + " ".join(f"{j + 1}:{v}" for j, v in enumerate(x))
         for c, x in zip(rng.integers(1, 4, 20), X, strict=True)
     ]
     (tmp_path / "classes.svm").write_text("\n".join(lines))
-    head = [f"@attribute {name} numeric" for name in "abc"] + [
-        f"@attribute {name} {{0,1}}" for name in ("hot", "cold")
-    ]
-    body = [",".join(map(str, [*x, *y])) for x, y in zip(X, labels, strict=True)]
-    (tmp_path / "mulan-train.arff").write_text("\n".join(["@relation x", *head, "@data", *body]))
-    (tmp_path / "mulan.xml").write_text(
-        '<labels><label name="hot"></label><label name="cold"></label></labels>'
-    )
     (tmp_path / "broken.csv").write_text("a,b\n1,2\n1,2,3\n")
     (tmp_path / "notes.xyz").write_text("?")
     (tmp_path / "inside").mkdir()
@@ -168,11 +161,10 @@ def test_files_of_a_user_become_problems_or_are_left_out(tmp_path):
     found = sets_of(tmp_path, said.append)
     shapes = {name: (each.n, each.d, each.m, each.layout, each.labels) for name, each in found.items()}
     assert shapes == {
-        "pair": (20, 3, 2, "dense", True), "table": (20, 3, 1, "dense", False),
+        "table": (20, 3, 1, "dense", True), "classes": (20, 3, 3, "csr", True),
         "bare": (20, 3, 1, "dense", False), "bare.csv": (20, 3, 1, "dense", False),
-        "classes": (20, 3, 3, "csr", True), "mulan-train": (20, 3, 2, "dense", True),
     }  # fmt: skip
-    assert set(np.unique(found["pair"].load().Y)) == {-1.0, 1.0}
+    assert set(np.unique(found["table"].load().Y)) == {-1.0, 1.0}
     left_out = [line for line in said if line.startswith("skipped")]
     assert len(left_out) == 2 and any("broken.csv" in line for line in left_out)
 

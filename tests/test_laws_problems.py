@@ -18,7 +18,7 @@ from mtldsl.certificates.certificate import certify
 from mtldsl.normal_form.terms.structured_term import Mixture
 from mtldsl.reference.solve import solve_reference
 from tests.loops import for_each
-from tests.models import MODELS
+from tests.models import MODELS, labels_of
 
 N, D, M = 14, 5, 3
 #: those of labellings are functions of other weights: test_laws_label_graph.py
@@ -35,11 +35,7 @@ def labels(loss, X, rng):
     """Targets that the loss takes, one column a task."""
     W = np.outer(rng.normal(size=D), np.ones(M)) + 0.3 * rng.normal(size=(D, M))
     Z = X @ W + 0.3 * rng.normal(size=(len(X), M))
-    if REGISTRY[loss].labels == "sign":
-        return np.where(np.median(Z, axis=0) <= Z, 1.0, -1.0)
-    if REGISTRY[loss].labels == "positive":
-        return np.exp(np.clip(Z / 3, -2, 2))
-    return rng.poisson(np.exp(np.clip(Z / 3, -2, 2))).astype(float) if REGISTRY[loss].labels == "count" else Z
+    return labels_of(REGISTRY[loss].labels, Z, rng)
 
 
 def data(loss, seed=0, n=N):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from mtldsl.certificates.dual_bound import infimum
 from mtldsl.solvers.routes import candidates
 from mtldsl.testing import assert_agrees
 from tests.models import MODELS
@@ -10,11 +11,14 @@ from tests.optima import fingerprint, solution_of, solved_by_reference, stored
 
 @pytest.mark.by_default("exponential_max_norm")
 @pytest.mark.parametrize("name", MODELS)
-def test_solved_certified_and_cross_checked(name):
+def test_solved_certified_and_cross_checked(name, reference_optimum):
     problem, solution = solution_of(name)
     assert solution.status == "optimal", f"{solution!r}\n{problem.explain()}"
     assert abs(solution.gap) <= 1e-6 and solution.violation <= 1e-6
     assert_agrees(problem, solution=solution)
+    assert infimum(problem.form()).value <= solution.objective  # what zero proves
+    optimum, bound = reference_optimum(name)
+    assert optimum - bound <= 1e-6 * max(1.0, abs(optimum))  # of its own multipliers
 
 
 #: without the solver that is chosen, which is cross-checked above

@@ -1,5 +1,7 @@
 """Mixed models that are not convex, none of them from a paper: solved to a stationary point, and cross-checked block by block."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -110,14 +112,21 @@ def log_rank_beside_a_learned_covariance():
     )
 
 
+@cache
+def solved(name):
+    problem = MODELS[name]()
+    return problem, problem.solve(tol=1e-7)
+
+
 @pytest.mark.by_default("nonnegative_log_rank")
 @pytest.mark.parametrize("name", MODELS)
-def test_stationary_and_no_step_leads_down(name):
-    problem = MODELS[name]()
+def test_stationary_cross_checked_and_no_step_leads_down(name):
+    problem, solution = solved(name)
     assert not problem.is_convex
-    solution = problem.solve(tol=1e-6)
     assert solution.status == "stationary", f"{solution!r}\n{problem.explain()}"
     assert solution.stationarity.residual <= 1e-6 and solution.violation <= 1e-6
+    check = problem.cross_check(solution)
+    assert check.agrees, check.disagreements
     form, rng = problem.form(), np.random.default_rng(0)
     bound = {k: np.abs(block).max() for k, block in solution.blocks.items()}
     for scale in (1e-2, 1e-4):
@@ -129,14 +138,6 @@ def test_stationary_and_no_step_leads_down(name):
                 U, s, Vt = np.linalg.svd(blocks["W"])
                 blocks["W"] = s[0] * np.outer(U[:, 0], Vt[0])
             assert form.value(blocks) > solution.objective - 1e-6 * scale * abs(solution.objective)
-
-
-@pytest.mark.by_default("calibrated_low_rank_with_intercept_and_missing_labels")
-@pytest.mark.parametrize("name", MODELS)
-def test_cross_checked(name):
-    problem = MODELS[name]()
-    check = problem.cross_check(problem.solve(tol=1e-7))
-    assert check.agrees, check.disagreements
 
 
 CASES = [
@@ -151,8 +152,7 @@ CASES = [
 @pytest.mark.parametrize("name, solver", CASES)
 def test_every_solver_that_accepts_ends_no_higher(name, solver):
     """The solvers may end at different stationary points; from the other's point none finds its way up."""
-    problem = MODELS[name]()
-    best = problem.solve(tol=1e-6)
+    problem, best = solved(name)
     solution = problem.solve(solver=solver, tol=1e-5, warm_start=best)
     assert solution.is_certified, solution
     assert solution.objective <= best.objective + 1e-7 * abs(best.objective)

@@ -83,7 +83,6 @@ MISTAKES = {
     # the statement
     "minimize(0)": (lambda s: mtl.minimize(sum([])), mtl.ModelError, ["a sum of losses"]),
     "minimize(W)": (lambda s: mtl.minimize(W), mtl.ModelError, ["minimize(W)", "a sum of losses"]),
-    "minimize(loss, norm)": (lambda s: mtl.minimize(LOSS, mtl.l21_norm(W)), mtl.ModelError, ["list of constraints"]),
     "loss + constraint": (lambda s: LOSS + (W >= 0), mtl.ModelError, ["only terms", "subject_to=[W >= 0]"]),
     # solving
     "solve(max_iters=5)": (lambda s: PROBLEM.solve(max_iters=5), mtl.SolverError, ["max_iters", "write max_iter="]),
@@ -115,7 +114,7 @@ MISTAKES = {
     # what other libraries have
     "minimize()": (lambda s: mtl.minimize(), mtl.ModelError, ["missing", "write minimize(objective, subject_to="]),
     "minimize(constraints=)": (lambda s: mtl.minimize(LOSS, constraints=[W >= 0]), mtl.ModelError, ["'constraints'", "subject_to=[W >= 0]"]),
-    "minimize(loss, l1_norm(W))": (lambda s: mtl.minimize(LOSS, mtl.l1_norm(W)), mtl.ModelError, ["l1_norm(W)", "write minimize(logistic_loss(W, tasks) + l1_norm(W))"]),
+    "minimize(loss, l1_norm(W))": (lambda s: mtl.minimize(LOSS, mtl.l1_norm(W)), mtl.ModelError, ["l1_norm(W)", "list of constraints", "write minimize(logistic_loss(W, tasks) + l1_norm(W))"]),
     "solve(class_weight=)": (lambda s: PROBLEM.solve(class_weight="balanced"), mtl.SolverError, ["class_weight=...", "sample_weights=..."]),
     "solve(constraints=)": (lambda s: PROBLEM.solve(constraints=[W >= 0]), mtl.SolverError, ["constraints=...", "subject_to=[W >= 0]"]),
     "ridge(W, alpha=)": (lambda s: mtl.ridge(W, alpha=0.1), mtl.ModelError, ["'alpha'", "write 0.1 * ridge(W)"]),

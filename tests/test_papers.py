@@ -86,7 +86,7 @@ def files(tmp_path_factory):
         ("places.csv", {}, 3, False, "labels"),
         ("classes.csv", {"classes": True}, 3, True, "labels"),
         ("holes.csv", {}, 2, False, "labels"),
-        ("mulan.arff", {"xml": "names.xml"}, 3, True, "labels"),
+        ("mulan.arff", {}, 3, True, "labels"),
         ("shared.npz", {}, 3, True, "labels"),
         ("apart.npz", {}, 3, False, "numbers"),
         ("cells.mat", {}, 3, False, "labels"),
@@ -95,7 +95,6 @@ def files(tmp_path_factory):
     ],
 )
 def test_every_kind_of_file_becomes_tasks(files, name, options, tasks, shared, kind):
-    options = {key: files / value if key == "xml" else value for key, value in options.items()}
     source = Source(files / name, **options)
     assert source.tasks.n_features == 4
     if kind == "labels":
@@ -129,7 +128,6 @@ def test_rare_labels_are_left_out_by_name(files):
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("broken.csv", "broken.csv:3"),
         ("notes.xyz", "is none of .arff"),
         ("radar.mat", "holds radar, mines; write --inputs NAME --labels NAME"),
     ],

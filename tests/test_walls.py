@@ -18,7 +18,6 @@ pytest.importorskip("importlinter", reason="pip install -e .[dev]")
 FORBIDDEN = {
     "reference/maps.py": "from mtldsl.solvers.design import row_penalty",
     "reference/losses.py": "from mtldsl.atoms.prox import composition",
-    "reference/regularizers.py": "from mtldsl.atoms.prox.composition import prox_of_sum",
     "reference/metrics.py": "from mtldsl.atoms import sets",
     "reference/planes.py": "from mtldsl.certificates import multipliers",
     "reference/solve.py": "from mtldsl.atoms.inference import cliques",

@@ -130,14 +130,6 @@ def test_as_text_formula_file_and_path(tmp_path):
     assert np.array_equal(loaded.predict(tasks.inputs)[0], solution.predict(tasks.inputs)[0])
 
 
-def test_a_saved_proof_is_checked_by_the_shares_that_it_brings(tmp_path):
-    tasks, W = with_weights(separate(5))
-    solution = mtl.minimize(mtl.worst_task(mtl.squared_loss(W, tasks)) + mtl.ridge(W)).solve()
-    verdict = mtl.verify_proof(solution.certificate.save(tmp_path / "proof", data=True))
-    assert verdict.confirmed, str(verdict)
-    assert verdict.low <= solution.objective <= verdict.high * (1.0 + 1e-12)
-
-
 def test_what_is_refused():
     tasks = separate(6)
     W, lam = mtl.Weights(tasks), mtl.Parameter(1.0, name="lam")

@@ -11,6 +11,7 @@ from mtldsl.atoms.atom import REGISTRY
 from mtldsl.atoms.loss import Loss
 from mtldsl.normal_form.best_constants import best_constants
 from tests.loops import for_each
+from tests.models import labels_of
 from tests.pairs import pairwise_cases
 
 N, D, M = 31, 6, 3
@@ -37,14 +38,7 @@ def tasks_for(loss, seed=0, share=0.5, n=N):
     rng = np.random.default_rng([seed, n])
     X = rng.normal(size=(n, D)) + rng.normal(size=D)
     Z = X @ rng.normal(size=(D, M)) + 2.0 * rng.normal(size=(n, M))
-    kind = REGISTRY[loss].labels
-    if kind == "sign":
-        Y = np.where(np.quantile(Z, 1.0 - share, axis=0) < Z, 1.0, -1.0)
-    elif kind == "count":
-        Y = rng.poisson(np.exp(np.clip(Z / 3, -2, 2))).astype(float)
-    else:
-        Y = np.exp(np.clip(Z / 3, -2, 2)) if kind == "positive" else Z
-    return mtl.Tasks.shared(X, Y)
+    return mtl.Tasks.shared(X, labels_of(REGISTRY[loss].labels, Z, rng, share))
 
 
 def require_law(problem, lam, on_loss=False):
@@ -291,18 +285,13 @@ def test_lambda_max_of_norms_beside_multiplied_losses():
     assert mtl.minimize(loss + lam * mtl.l1_norm(W) + 1e5 * mtl.l21_norm(W)).lambda_max(lam) == 0.0
 
 
-def test_several_norms_beside_a_kink_are_refused():
+def test_at_a_kink_one_norm_has_a_bound_and_several_are_refused():
+    """The best constant meets the margin exactly: the slope there is no one number."""
     tasks = tasks_for("hinge_loss")
     W, lam = mtl.Weights(tasks, intercept=True), mtl.Parameter(1.0)
+    of_one = mtl.hinge_loss(W, tasks) + lam * mtl.l1_norm(W)
+    critical = mtl.minimize(of_one).lambda_max(lam)
+    assert not critical.exact and "hinge_loss(W, tasks) has a kink" in critical.note
+    assert critical.bounds[0] < critical == critical.bounds[1]
     with pytest.raises(mtl.ModelError, match=r"known beside one norm, since .* has a kink at zero"):
-        mtl.minimize(mtl.hinge_loss(W, tasks) + lam * mtl.l1_norm(W) + mtl.l21_norm(W)).lambda_max(lam)
-
-
-def test_groups_that_overlap_have_a_value():
-    tasks = tasks_for("squared_loss", seed=5)
-    W, lam = mtl.Weights(tasks), mtl.Parameter(1.0)
-    problem = mtl.minimize(
-        mtl.squared_loss(W, tasks) + lam * mtl.group_norm(W, [[0, 1, 2], [2, 3, 4], [4, 5]])
-    )
-    low, high = problem.lambda_max(lam).bounds
-    assert 0.0 < low <= high <= low * (1 + 1e-6)
+        mtl.minimize(of_one + mtl.l21_norm(W)).lambda_max(lam)

@@ -140,33 +140,19 @@ def test_intercepts_are_where_they_are_bounded():
     assert abs(exact - np.mean(fits)) > 0.05
 
 
-def scores_on_folds(problem, lam, values, tasks, metric):
-    """(values,) the means over two folds of a measure, each fold's model stated and solved by itself."""
-    found = []
-    for train, test in tasks.folds(2):
-        path = problem.with_tasks(train).path(lam, values, tol=1e-10)
-        found.append([float(solution.score(test, metric)) for solution in path])
-    return np.mean(found, axis=0)
-
-
-def check_a_grid(case, count, regret, seed=0):
-    """No value of a grid beats the best one by more than is proven, and each lies in the band of its interval."""
-    loss, labels, intercept, metric, data, penalty = case
-    problem, lam, tasks = model(loss, labels, intercept, data, penalty, seed)
-    found = problem.cross_validate(
-        lam, between=(0.05, 20.0), regret=regret, folds=2, metric=metric, refit=False
-    )
-    proof, best = found.proof, found.mean[found._best]
-    assert proof.is_reached and proof.value <= regret and lam.value == 1.0
-    low, high, top, bottom = proof.intervals.T
-    assert low[0] == 0.05 and high[-1] == 20.0 and (low[1:] == high[:-1]).all()
-    sign, values = 1.0 if found.higher_is_better else -1.0, np.sort(values_between(0.05, 20.0, count))
-    scores = scores_on_folds(problem, lam, values, tasks, metric)
-    k, slack = np.searchsorted(high, values), 1e-6 * (1.0 + np.abs(scores))
-    assert (sign * (scores - best) <= proof.value + slack).all()
-    assert (sign * scores <= sign * top[k] + slack).all() and (
-        sign * bottom[k] <= sign * scores + slack
-    ).all()
+def check_a_band(problem, lam, between, values, slack, regret, max_fits=None, **options):
+    """No value of a plain cross-validation on the same folds beats the best one by more than is proven, and each lies in the band of its interval."""
+    options |= {"refit": False}
+    found = problem.cross_validate(lam, between=between, regret=regret, max_fits=max_fits, **options)
+    plain = problem.cross_validate(lam, values, tol=1e-10, **options)
+    sign = 1.0 if found.higher_is_better else -1.0
+    assert (sign * (plain.mean - found.mean[found._best]) <= found.proof.value + slack).all()
+    low, high, top, bottom = found.proof.intervals.T
+    assert (low[0], high[-1]) == between and (low[1:] == high[:-1]).all() and lam.value == 1.0
+    k = np.searchsorted(high, [value for (value,) in plain.points])
+    assert (sign * plain.mean <= sign * top[k] + slack).all()
+    assert (sign * bottom[k] <= sign * plain.mean + slack).all()
+    return found.proof
 
 
 REGRETS = {"mse": 0.3, "mae": 0.1, "log_loss": 0.05, "r2": 0.1}
@@ -200,12 +186,11 @@ def test_no_value_of_a_grid_beats_the_bound(metric, regret):
 @pytest.mark.slow
 @for_each("case", CASES)
 def test_no_value_of_a_grid_beats_the_bound_in_many_models(case):
-    check_a_grid(case, 20, REGRETS.get(case[3], 0.05), seed=1)
-
-
-@pytest.mark.slow
-def test_no_value_of_a_fine_grid_beats_the_bound():
-    check_a_grid(CASES[0], 500, 0.02)
+    loss, labels, intercept, metric, data, penalty = case
+    problem, lam, _ = model(loss, labels, intercept, data, penalty, seed=1)
+    regret, values = REGRETS.get(metric, 0.05), values_between(0.05, 20.0, 20)
+    proof = check_a_band(problem, lam, (0.05, 20.0), values, 1e-6, regret, folds=2, metric=metric)
+    assert proof.is_reached and proof.value <= regret
 
 
 def refused(problem, lam, match, **options):
@@ -269,7 +254,7 @@ MEASURES = ["hamming_loss", "ranking_loss", "average_precision", "f1_micro", "br
 @pytest.mark.slow
 @for_each("metric", MEASURES)
 def test_every_measure_lies_in_the_band(metric):
-    check_a_band(labelled_tasks(), metric)
+    check_beside_a_ridge(labelled_tasks(), metric)
 
 
 @pytest.mark.slow
@@ -286,7 +271,7 @@ def test_every_kind_of_fold_lies_in_the_band(kind):
     }.get(kind, lambda: mtl.Tasks.shared(X, np.column_stack([Y, np.where(np.arange(80) == 7, 1.0, -1.0)])))()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OneClassWarning)
-        check_a_band(tasks, "accuracy", one_class="constant" if kind == "constant" else "skip")
+        check_beside_a_ridge(tasks, "accuracy", one_class="constant" if kind == "constant" else "skip")
 
 
 def labelled_tasks():
@@ -297,20 +282,11 @@ def labelled_tasks():
     return mtl.Tasks.shared(X, Y)
 
 
-def check_a_band(tasks, metric, **options):
-    """The same folds at 20 values of a plain cross-validation."""
+def check_beside_a_ridge(tasks, metric, **options):
     W, lam = mtl.Weights(tasks, intercept=True), mtl.Parameter(1.0)
     problem = mtl.minimize(mtl.logistic_loss(W, tasks) + lam * mtl.ridge(W))
-    options |= {"folds": 3, "metric": metric, "refit": False}
-    found = problem.cross_validate(lam, between=(0.1, 30.0), regret=0.05, max_fits=6, **options)
-    plain = problem.cross_validate(lam, np.geomspace(29.9, 0.11, 20), tol=1e-9, **options)
-    sign = 1.0 if found.higher_is_better else -1.0
-    assert (sign * (plain.mean - found.mean[found._best]) <= found.proof.value + 1e-7).all()
-    _, high, top, bottom = found.proof.intervals.T
-    k = np.searchsorted(high, [value for (value,) in plain.points])
-    assert (sign * plain.mean <= sign * top[k] + 1e-7).all() and (
-        sign * bottom[k] <= sign * plain.mean + 1e-7
-    ).all()
+    options |= {"folds": 3, "metric": metric, "max_fits": 6}
+    check_a_band(problem, lam, (0.1, 30.0), np.geomspace(29.9, 0.11, 20), 1e-7, 0.05, **options)
 
 
 def test_few_fits_prove_less_and_say_so():

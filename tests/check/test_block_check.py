@@ -178,13 +178,3 @@ def test_a_solution_of_another_model_is_refused(solved):
             problem.cross_check(solution)
         with pytest.raises(ModelError, match=said):
             problem.to_cvxpy(at=solution)
-
-
-def test_convex_models_are_checked_as_before():
-    tasks = data()
-    W, D = mtl.Weights(tasks), mtl.FeatureCovariance(tasks)
-    problem = mtl.minimize(
-        mtl.sum_of_squares(W, tasks) + mtl.feature_covariance_norm(W, D), subject_to=[D.trace() <= 1]
-    )
-    check = problem.cross_check()
-    assert not isinstance(check, BlockCheck) and check.agrees

@@ -10,7 +10,7 @@ from mtldsl.certificates.certificate import certify
 from mtldsl.certificates.checker import balancing
 from mtldsl.certificates.checker.interval import Interval, fractions
 from tests.loops import for_each
-from tests.models import with_weights
+from tests.models import labels_of, with_weights
 
 LABELS = {
     "squared_loss": "real", "huber_loss": "real", "absolute_loss": "real", "square_root_loss": "real",
@@ -33,16 +33,17 @@ BETWEEN = {
 DESIGNS = ["dummies", "duplicated", "constant", "empty"]
 
 
-def inputs(kind, rng, n=30):
-    X = [rng.normal(size=(n, 5)) for _ in range(3)]
+def inputs(kind, rng):
+    shape = (6, 20) if kind == "wide" else (30, 5)
+    X = [rng.normal(size=shape) for _ in range(3)]
     for i, part in enumerate(X):
         if kind == "dummies":  # all levels, of which the first task has two
-            part[:, 2:] = np.eye(3)[rng.integers(0, 2 if i == 0 else 3, size=n)]
+            part[:, 2:] = np.eye(3)[rng.integers(0, 2 if i == 0 else 3, size=30)]
         elif kind == "duplicated":
             part[:, 3], part[:, 4] = part[:, 0], (1.0 + i) * part[:, 1]
         elif kind == "constant":
             part[:, 3], part[:, 4] = 3.0 * (i > 0), 1.0
-        else:
+        elif kind == "empty":
             part[:, 3 + i % 2] = 0.0
     return X
 
@@ -51,18 +52,9 @@ def model(loss, design, between, intercept, seed=0):
     rng = np.random.default_rng(seed)
     X, labels = inputs(design, rng), []
     for part in X:
-        z = part @ rng.normal(size=5)
+        z = part @ rng.normal(size=part.shape[1])
         z = z - np.median(z) + 2.0 * rng.normal(size=len(z))
-        kind = LABELS.get(loss, "sign")
-        labels.append(
-            z
-            if kind == "real"
-            else np.where(z > np.median(z), 1.0, -1.0)
-            if kind == "sign"
-            else rng.poisson(np.exp(np.clip(z, -1, 2)))
-            if kind == "count"
-            else np.exp(np.clip(z, -3, 3))
-        )
+        labels.append(labels_of(LABELS.get(loss, "sign"), z, rng))
     tasks, W = with_weights(mtl.Tasks.separate(X, labels), intercept=intercept)
     charged = 0.5 * BETWEEN[between](W) if between in BETWEEN else 0
     return mtl.minimize(getattr(mtl, loss)(W, tasks) + charged)
@@ -109,14 +101,9 @@ WIDE = ["squared_loss", "huber_loss", "absolute_loss", "hinge_loss", "squared_hi
 @pytest.mark.parametrize("turn", range(2))
 @for_each("loss", WIDE)
 def test_an_optimum_of_zero_is_proven_of_wide_inputs(turn, loss):
-    k, rng = WIDE.index(loss), np.random.default_rng(5)
+    k = WIDE.index(loss)
     intercept, between = (k + turn) % 2 == 0, ["mean", "path", "pair", "variation"][(k + 2 * turn) % 4]
-    X = [rng.normal(size=(6, 20)) for _ in range(3)]
-    labels = [part @ rng.normal(size=20) + 2.0 * rng.normal(size=6) for part in X]
-    if LABELS.get(loss, "sign") == "sign":
-        labels = [np.where(z > np.median(z), 1.0, -1.0) for z in labels]
-    tasks, W = with_weights(mtl.Tasks.separate(X, labels), intercept=intercept)
-    solution = mtl.minimize(getattr(mtl, loss)(W, tasks) + 0.5 * BETWEEN[between](W)).solve()
+    solution = model(loss, "wide", between, intercept, seed=5).solve()
     assert solution.status == "optimal", (solution, solution.note)
 
 

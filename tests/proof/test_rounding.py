@@ -13,6 +13,7 @@ from mtldsl.atoms.regularizers import L1Norm
 from mtldsl.certificates.certificate import Certificate, certify
 from tests.loops import for_each
 from tests.models import with_weights
+from tests.registry_cases import targets
 
 
 def lasso():
@@ -73,25 +74,15 @@ def test_weights_just_outside_a_singular_kernel_are_allowed():
     assert seen.objective < seen.dual_bound and abs(seen.relative_gap) < 1e-8
 
 
-LABELS = {
-    "positive": lambda rng, n: np.exp(rng.normal(size=n)),
-    "count": lambda rng, n: rng.poisson(2.0, size=n) + 1.0,
-    "sign": lambda rng, n: rng.permutation(np.where(np.arange(n) % 2, 1.0, -1.0)),
-    "real": lambda rng, n: rng.normal(size=n),
-}
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 @for_each("name", ["gamma_loss", "poisson_loss", "huber_loss", "squared_loss", "squared_hinge_loss"])
 def test_no_bound_lies_above_a_perfect_fit(name, weighted):
-    rng = np.random.default_rng(0)
+    rng, (atom, *_) = np.random.default_rng(0), REGISTRY[name].examples()
     for _ in range(12):
         n = int(rng.integers(2, 5))
-        X, y = (
-            np.round(rng.normal(size=(n, int(rng.integers(n, 6)))), 2),
-            LABELS[REGISTRY[name].labels](rng, n),
-        )
+        X = np.round(rng.normal(size=(n, int(rng.integers(n, 6)))), 2)
+        y = targets(atom, rng, n) + (atom.labels == "count")
         tasks = mtl.Tasks.shared(X, y, sample_weights=rng.uniform(0.1, 9.0, n) if weighted else None)
         solution = mtl.minimize(getattr(mtl, name)(mtl.Weights(tasks), tasks)).solve()
         assert solution.status == "optimal"

@@ -26,6 +26,7 @@ from mtldsl.certificates.checker.structured_formulas import LabelGraphFormula, S
 from mtldsl.certificates.dual_bound import ROUNDING_UNITS
 from mtldsl.certificates.proof_writer import _parameters, _plain, _plain_loss
 from tests.loops import for_each
+from tests.registry_cases import targets
 
 EPS = np.finfo(float).eps
 
@@ -61,14 +62,6 @@ def test_every_atom_is_measured_or_named():
     assert known >= BOUNDED
 
 
-def _targets(atom, rng):
-    if atom.labels == "sign":
-        return np.where(np.arange(12) % 3 == 0, 1.0, -1.0)
-    if atom.labels == "positive":
-        return rng.gamma(2.0, size=12)
-    return rng.poisson(3.0, 12).astype(float) if atom.labels == "count" else rng.normal(size=12)
-
-
 def _part(atom, data):
     one = Interval.of(np.ones(1), True)
     if isinstance(atom, StructuredHinge):
@@ -100,7 +93,7 @@ def test_losses(name, scale):
         if isinstance(atom, LabelGraphLoss):
             _label_graph(atom, scale, rng)
             continue
-        y = _targets(atom, rng)
+        y = targets(atom, rng, 12)
         z = _scaled(rng.normal(size=12), scale, rng)
         if atom.labels == "real":
             y = _scaled(y, scale, rng)

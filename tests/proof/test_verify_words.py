@@ -149,6 +149,7 @@ def test_shares_that_are_not_the_best_never_prove_too_much(tmp_path):
     solution = problem.solve(tol=1e-8)  # so that shares that are not the best show
     path = solution.certificate.save(tmp_path / "solved")
     best = mtl.verify_proof(path, tasks)
+    assert best.confirmed and best.low <= solution.objective <= best.high * (1.0 + 1e-12)
     proof, _ = read_proof(path)
     for shares in (
         np.ones(tasks.n_tasks),
