@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,7 +27,6 @@ class ProximalNewtonSettings:
     hessian_rows     : of one Hessian
     forcing_share    : of the residual at the point where the model was made, which is left of it
     model_iterations : of the splitting, on one model
-    memory_steps     : that its extrapolation draws on
     gradient_steps   : of proximal gradients that are worth a try before the first model
     step_shares      : of a step, tried in turn
     damping_share    : of the largest curvature, added to the diagonal: models stay bounded where losses are flat (Huber, far out)
@@ -37,7 +37,6 @@ class ProximalNewtonSettings:
     hessian_rows: int = 800
     forcing_share: float = 0.03
     model_iterations: int = 500
-    memory_steps: int = 10
     gradient_steps: int = 30
     step_shares: tuple[float, ...] = (1.0, 0.5, 0.25, 0.1, 0.01, 1e-3, 1e-4)
     damping_share: float = 1e-9
@@ -61,9 +60,9 @@ class QuadraticSplitting:
     Iterates, multipliers and the penalty carry over from one quadratic to the next: Newton's method calls again and again.
     """
 
-    def __init__(self, proximal: ProximalPart, w, y):
+    def __init__(self, proximal: ProximalPart, w, y, memory: int = 10):
         self.proximal, self.layout = proximal, proximal.layout
-        self.w, self.y = w, y
+        self.w, self.y, self.memory = w, y, memory
         self.penalty = 0.1
         self.iterations = 0
 
@@ -88,13 +87,13 @@ class QuadraticSplitting:
         steps = {name: 1.0 / (self.penalty * scale) for name, scale in self.scales.items()}
         return self.proximal.prox(s.ravel(), steps).reshape(s.shape)
 
-    def run(self, goal: float, watch: Watch) -> None:
-        """Iterate until the residual's norm is at most `goal`, or the time is up."""
+    def run(self, done: Callable[[np.ndarray, np.ndarray, np.ndarray], bool], max_iter: int) -> None:
+        """Iterate until done(w, y, residual), the residual being an array like w."""
         s = self.w + self.y / (self.penalty * self.metric)
-        anderson = AndersonExtrapolation(SETTINGS.memory_steps)
+        anderson = AndersonExtrapolation(self.memory)
         balance_at, interval = 5, 5
         w_before = None
-        for iteration in range(1, SETTINGS.model_iterations + 1):
+        for iteration in range(1, max_iter + 1):
             M = self.penalty * self.metric
             w = self.prox(s)
             x = gram_product(self.inverse, self.b + M * (2.0 * w - s))
@@ -102,8 +101,7 @@ class QuadraticSplitting:
             self.w, self.y = w, M * (s - w)
             self.iterations += 1
             # the first images only say how far the guess was
-            residual = gram_product(self.hessian, difference) + M * difference
-            if iteration > 1 and (watch.expired or float(np.linalg.norm(residual)) <= goal):
+            if iteration > 1 and done(w, self.y, -gram_product(self.hessian, difference) - M * difference):
                 return
             if iteration >= balance_at and w_before is not None:
                 widest = operator_splitting.SETTINGS.penalty_range_factor
@@ -211,7 +209,11 @@ class ProximalNewton:
             hessian = hessian + max(damping, SETTINGS.damping_share) * unit * np.eye(len(x))
             splitting.w = x
             splitting.set_quadratic(hessian, gram_product(hessian, x) - gradient)
-            splitting.run(SETTINGS.forcing_share * residual, watch)
+            goal = SETTINGS.forcing_share * residual
+            splitting.run(
+                lambda w, y, r, goal=goal: watch.expired or float(np.linalg.norm(r)) <= goal,
+                SETTINGS.model_iterations,
+            )
             step = splitting.w - x
             change = [new - old for new, old in zip(self._predictions(splitting.w), predictions, strict=True)]
             fraction = self._fraction(x, step, predictions, change, objective)
