@@ -30,7 +30,7 @@ FORBIDDEN = {
     "certificates/dual_bound.py": "from mtldsl.solvers import solver",
     "certificates/checker/loss_formulas.py": "from mtldsl.atoms import atom",
     "solvers/admm/admm.py": "import cvxpy",
-    "solvers/coordinate_descent/column_newton.py": "from mtldsl.reference import maps",
+    "solvers/coordinate_descent/working_set.py": "from mtldsl.reference import maps",
     "normal_form/form.py": "from mtldsl.problems import problem",
     "certificates/plain/plain_losses.py": "from mtldsl.atoms.losses import regression",
     "certificates/plain/plain_metrics.py": "from mtldsl.atoms.inference import decoder",

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm, single_block
-from mtldsl.normal_form.reductions.block_reductions import RowRestriction
 from mtldsl.solvers.coordinate_descent import coordinate_descent, group_newton
+from mtldsl.solvers.coordinate_descent import working_set as row_selection
 from mtldsl.solvers.design.design import SmoothLoss
-from mtldsl.solvers.design.row_penalty import RowPenalty, function_duals
-from mtldsl.solvers.design.row_penalty import unsupported_reason as why_not_by_rows
 from mtldsl.solvers.linear_systems import ridge_newton
 from mtldsl.solvers.numerics.anderson import AndersonExtrapolation
 from mtldsl.solvers.numerics.line_search import VALUE_ROUNDING_SHARE
@@ -28,7 +24,7 @@ from mtldsl.solvers.proximal_gradient.composite import (
 )
 from mtldsl.solvers.proximal_gradient.prox_newton import ProximalNewton
 from mtldsl.solvers.route_table import ModelFacts
-from mtldsl.solvers.solver import Method, MethodSolver, Point, StoppingWatch, Watch
+from mtldsl.solvers.solver import Method, MethodSolver, Point, Watch
 
 
 @dataclass(frozen=True)
@@ -41,8 +37,6 @@ class GradientSettings:
     review_iterations       : from one look at the curvature to the next
     flatter_ratio           : of curvature to estimate that asks for another one, which costs all that was remembered
     doubling_steps          : of the estimate in one iteration
-    min_rows                : of a weight matrix, of which fewer than all are solved for
-    violation_tol           : of the problem on some rows, relative to the largest violation outside
     still_ratio             : of a step to the iterate, up to which it is taken whatever rounding says of its value
     """
 
@@ -52,8 +46,6 @@ class GradientSettings:
     review_iterations: int = 25
     flatter_ratio: float = 0.01
     doubling_steps: int = 60
-    min_rows: int = 200
-    violation_tol: float = 0.1
     still_ratio: float = 1e-13
 
 
@@ -240,97 +232,10 @@ def _is_still(x: np.ndarray, before: np.ndarray) -> bool:
     return bool(np.linalg.norm(x - before) <= SETTINGS.still_ratio * np.linalg.norm(before))
 
 
-# --------------------------------------------------------------------------------------------------------------
-# Smooth losses under row-sparse penalties: solve on the rows of W that matter, look at all rows, add those that are missing.
-#
-# A product with all features is paid a few times only; in between the problem is a small one of the same kind.
-
-
-Solve = Callable[[NormalForm, int, Point | None, Watch], Point]
-
-
 def _selection_refusal(form: NormalForm) -> str | None:
-    """None for one large weight matrix itself whose penalties leave out rows, else one sentence."""
     if coordinate_descent.unsupported_reason(form) is None:
         return "a model of one smooth loss has Newton steps on its rows."
-    facts = single_block(form, several_losses=True)
-    if isinstance(facts, str):
-        return facts
-    if facts.shape[0] < SETTINGS.min_rows:
-        return f"{facts.name} has fewer than {SETTINGS.min_rows} rows."
-    return why_not_by_rows(form.functions, facts.shape)
-
-
-class RowSelection:
-    """Runs `solve`, which takes whole forms, on a form's restrictions to growing sets of rows."""
-
-    def __init__(self, form: NormalForm, solve: Solve):
-        self.form, self.solve_form = form, solve
-        (self.block,) = form.weight_blocks
-        self.penalty = RowPenalty.of(form.functions, self.block.shape)
-
-    def run(self, max_iter: int, start: Point | None, watch: Watch) -> Point:
-        d, m = self.block.shape
-        blocks = self.form.zeros() if start is None else {k: np.array(v) for k, v in start.blocks.items()}
-        rows, iteration, precision = np.flatnonzero(blocks[self.block.name].any(axis=1)), 0, math.inf
-        while True:
-            point, excess, steepest = self._look(blocks, iteration)
-            precision = min(precision, steepest)
-            known = np.zeros(d, dtype=bool)
-            known[rows] = True
-            new = np.flatnonzero((excess > 0) & ~known)
-            done = iteration >= max_iter or watch.expired
-            if new.size == 0 or done:
-                if watch(point) or done:
-                    return point
-                precision *= SETTINGS.violation_tol
-            else:
-                precision = min(precision, SETTINGS.violation_tol * float(excess[new].max()))
-                support = int(blocks[self.block.name].any(axis=1).sum())
-                most = max(int(math.sqrt(d * m)), 2 * support)
-                if new.size > most:
-                    new = new[np.argpartition(-excess[new], most)[:most]]
-                rows = np.sort(np.concatenate([rows, new]))
-            if rows.size == 0:  # only the intercepts move; a form needs a row
-                rows = np.array([excess.argmax()])
-            reduction = RowRestriction(rows)
-            small, whole = reduction.apply(self.form)
-            inner = Point(reduction.restricted(blocks, whole))
-            enough = StoppingWatch(watch, partial(_is_stationary, small, precision))
-            found = self.solve_form(small, max_iter - iteration, inner, enough)
-            iteration += found.iteration
-            blocks = reduction.invert(found, whole).blocks
-
-    def _look(self, blocks, iteration: int) -> tuple[Point, np.ndarray, float]:
-        """The point with its multipliers, by how much every row violates optimality, and the largest row of the gradient."""
-        W, into, slopes = blocks[self.block.name], self.form.zeros(), []
-        for loss in self.form.losses:
-            slopes.append(loss.gradient(loss.predictions(blocks)))
-            loss.add_adjoint(slopes[-1], into)
-        pull = -into[self.block.name].T
-        duals = function_duals(self.form.functions, self.penalty, pull, W)
-        seen = self.penalty.inspect(pull - self.penalty.ridge * W.T)
-        steepest = max(_largest_row(gradient) for gradient in into.values())
-        return Point(blocks, slopes, duals, iteration), seen.norms - self.penalty.l21, steepest
-
-
-def _largest_row(matrix) -> float:
-    return float(np.sqrt(np.einsum("ij,ij->i", matrix, matrix).max(initial=0.0)))
-
-
-def _is_stationary(form: NormalForm, precision: float, point: Point) -> bool:
-    """Tell whether the multipliers of a small problem's point are stationary to this precision."""
-    residual = form.zeros()
-    assert point.loss_duals is not None and point.function_duals is not None  # the solver shows them
-    for loss, u in zip(form.losses, point.loss_duals, strict=True):
-        loss.add_adjoint(u, residual)
-    for f, v in zip(form.functions, point.function_duals, strict=True):
-        f.map.add_adjoint(v, residual)
-    return max(_largest_row(r) for r in residual.values()) <= precision
-
-
-# --------------------------------------------------------------------------------------------------------------
-# The solver and its methods.
+    return row_selection.selection_refusal(form)
 
 
 def _solve_whole(
@@ -387,7 +292,7 @@ METHODS = (
         "selected_rows",
         "the general method on growing sets of rows",
         _selection_refusal,
-        lambda form, tol, *run: (RowSelection(form, _solve_whole).run(*run), True),
+        lambda form, tol, *run: (row_selection.RowSelection(form, _solve_whole).run(*run), True),
     ),
     Method(
         "gradient",
