@@ -16,11 +16,13 @@ class DesignSettings:
     """Constants of designs.
 
     min_loop_samples      : of every task, above which a loop over tasks costs nothing
+    max_gram_share        : entries of matrices of the features' size, together, of those of a large sparse X
     chunk_entries         : of the inputs of tasks that are worked on together: their products stay in a cache
     min_curvature_share   : of the largest second derivative, that samples on a flat part of their loss keep
     """
 
     min_loop_samples: int = 10_000
+    max_gram_share: float = 0.25
     chunk_entries: int = 1_000_000
     min_curvature_share: float = 1e-3
 

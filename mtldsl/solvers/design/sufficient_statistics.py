@@ -293,6 +293,14 @@ def quadratic_weights(loss: LossTerm) -> Any:
     return uniform * loss.atom.quadratic
 
 
+def gram_outgrows_inputs(loss: LossTerm, size: int, copies: int) -> bool:
+    """Tell whether some matrices (size, size) take more memory than one large sparse X leaves beside itself."""
+    if not (loss.is_shared_complete and loss.tasks.is_sparse):
+        return False
+    tasks = loss.tasks
+    return not tasks.by_features.is_stored and copies * size * size > SETTINGS.max_gram_share * tasks.X.nnz
+
+
 def bordered_gram(loss: LossTerm, weights) -> np.ndarray:
     """[X_i, 1]^T diag(weights) [X_i, 1], without the 1 where there is no intercept: (p, p) where all tasks share it, else
     (m, p, p). weights: a number, or one for every sample."""

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mtldsl.atoms.prox.composition import prox_of_sum, unsupported_reason
 from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm
+from mtldsl.solvers.design.sufficient_statistics import (
+    bordered_gram,
+    gram_outgrows_inputs,
+    gram_product,
+    quadratic_weights,
+)
 from mtldsl.solvers.linear_systems.task_matrices import BlockLayout
+
+#: Entries of all tasks' Gram matrices, up to which they stand in the place of the data.
+MAX_GRAM_ENTRIES = 30_000_000
+
 
 # --------------------------------------------------------------------------------------------------------------
 # The proximal part of a form: on every block the exact prox of the sum of its functions, and who may take part.
@@ -110,33 +118,85 @@ class ProximalPart:
 # extrapolated too, at no product's price.
 
 
-@dataclass(frozen=True)
-class Piece:
-    """f of an image that is affine in x: blocks -> image -> slope, value; and slope, blocks -> the slope's part added to these."""
+class DataPiece:
+    """A loss through its predictions."""
 
-    image: Callable[[Blocks], np.ndarray]
-    slope: Callable[[np.ndarray], np.ndarray]
-    value: Callable[[np.ndarray], float]
-    pull_back: Callable[[np.ndarray, Blocks], None]
+    def __init__(self, loss: LossTerm):
+        self.loss, self.term = loss, loss
+
+    def image(self, blocks: Blocks) -> np.ndarray:
+        return self.loss.predictions(blocks)
+
+    def slope(self, image) -> np.ndarray:
+        return self.loss.gradient(image)
+
+    def pull_back(self, slope, into: Blocks) -> None:
+        self.loss.add_adjoint(slope, into)
+
+
+class GramPiece:
+    """A quadratic loss through its Gram matrices, with a last row for an intercept: its image is the gradient itself."""
+
+    def __init__(self, loss: LossTerm):
+        self.loss = self.term = loss
+        tasks, weights = loss.tasks, quadratic_weights(loss)
+        self.gram = bordered_gram(loss, weights)
+        weighted = weights * tasks.targets
+        self.cross = tasks.adjoint(weighted)
+        if loss.intercepts:
+            self.cross = np.vstack([self.cross, np.add.reduceat(weighted, tasks.offsets[:-1])])
 
     @classmethod
-    def of_loss(cls, loss: LossTerm) -> Piece:
-        """A loss through its predictions."""
-        return cls(loss.predictions, loss.gradient, loss.value, loss.add_adjoint)
+    def pays(cls, loss: LossTerm) -> bool:
+        """Tell whether products with Gram matrices are cheaper than with the data."""
+        if loss.atom.quadratic is None:
+            return False
+        d, m = loss.map.shape
+        one = loss.is_shared_complete and loss.uniform_scale is not None
+        rows = loss.tasks.n_samples / m
+        if gram_outgrows_inputs(loss, d, copies=2):
+            return False
+        return d <= 1.5 * rows and (1 if one else m) * d * d <= MAX_GRAM_ENTRIES
 
-    @classmethod
-    def of_function(cls, term: FunctionTerm) -> Piece:
-        """A smooth function of a map."""
-        c, atom, map = term.coefficient, term.atom, term.map
-        return cls(map.forward, lambda V: c * atom.gradient(V), lambda V: c * atom.value(V), map.add_adjoint)
+    def image(self, blocks: Blocks) -> np.ndarray:
+        W = self.loss.map.forward(blocks)
+        if self.loss.intercepts:
+            W = np.vstack([W, sum(blocks[name] for name in self.loss.intercepts)])
+        return gram_product(self.gram, W) - self.cross
+
+    def slope(self, image) -> np.ndarray:
+        return image
+
+    def pull_back(self, slope, into: Blocks) -> None:
+        d = self.loss.map.shape[0]
+        self.loss.map.add_adjoint(slope[:d], into)
+        for name in self.loss.intercepts:
+            into[name] += slope[d:]
+
+
+class FunctionPiece:
+    """A quadratic function of a map: its gradient is affine in x, and is the image."""
+
+    def __init__(self, term: FunctionTerm):
+        self.term = term
+
+    def image(self, blocks: Blocks) -> np.ndarray:
+        return self.term.coefficient * self.term.atom.gradient(self.term.map.forward(blocks))
+
+    def slope(self, image) -> np.ndarray:
+        return image
+
+    def pull_back(self, slope, into: Blocks) -> None:
+        self.term.map.add_adjoint(slope, into)
 
 
 class SmoothPart:
-    """The sum of the pieces, losses first."""
+    """The sum of the pieces."""
 
     def __init__(self, form: NormalForm, moved: list[FunctionTerm]):
         self.form, self.layout = form, BlockLayout(form)
-        self.pieces = [*map(Piece.of_loss, form.losses), *map(Piece.of_function, moved)]
+        losses = [GramPiece(loss) if GramPiece.pays(loss) else DataPiece(loss) for loss in form.losses]
+        self.pieces = [*losses, *(FunctionPiece(term) for term in moved)]
 
     def images(self, x) -> list[np.ndarray]:
         blocks = self.layout.blocks(x)
@@ -152,17 +212,35 @@ class SmoothPart:
             piece.pull_back(slope, blocks)
         return x
 
-    def value(self, images) -> float:
-        return sum(piece.value(image) for piece, image in zip(self.pieces, images, strict=True))
+    def value(self, images, blocks: Blocks) -> float:
+        """Return where the losses are known by their predictions."""
+        losses = zip(self.pieces, images, strict=True)
+        of_losses = sum(piece.loss.value(z) for piece, z in losses if isinstance(piece, DataPiece))
+        return of_losses + sum(
+            piece.term.value(blocks) for piece in self.pieces if not isinstance(piece, DataPiece)
+        )
 
-    def secant(self, images, slopes, other_images, other_slopes) -> float:
-        """<grad f(x') - grad f(x), x' - x>: twice what f curves along the way, free of cancellation."""
-        pairs = zip(images, slopes, other_images, other_slopes, strict=True)
-        return sum(float(np.vdot(u_ - u, z_ - z)) for z, u, z_, u_ in pairs)
+    def secant(self, change, images, slopes, other_images, other_slopes) -> float:
+        """<grad f(x') - grad f(x), x' - x>, `change` being x' - x: twice what f curves along the way, free of cancellation."""
+        total = 0.0
+        blocks = None
+        for piece, z, u, z_, u_ in zip(self.pieces, images, slopes, other_images, other_slopes, strict=True):
+            if isinstance(piece, DataPiece):
+                total += float(np.vdot(u_ - u, z_ - z))
+                continue
+            blocks = self.layout.blocks(np.zeros(self.layout.size))
+            piece.pull_back(u_ - u, blocks)
+            total += sum(float(np.vdot(blocks[name], d)) for name, d in self.layout.blocks(change).items())
+        return total
 
-    def loss_duals(self, images) -> list[np.ndarray]:
+    def loss_duals(self, x, images) -> list[np.ndarray]:
         """Every loss's gradient at its predictions."""
-        return [loss.dual_of(z) for loss, z in zip(self.form.losses, images, strict=False)]
+        duals = []
+        blocks = self.layout.blocks(x)
+        for piece, image in zip(self.pieces[: len(self.form.losses)], images, strict=False):
+            z = image if isinstance(piece, DataPiece) else piece.loss.predictions(blocks)  # pyrefly: ignore[missing-attribute]
+            duals.append(piece.loss.dual_of(z))  # pyrefly: ignore[missing-attribute]
+        return duals
 
 
 def block_weights(smooth: SmoothPart, x) -> dict[str, float]:
@@ -192,4 +270,4 @@ def _curvature_along(smooth: SmoothPart, x, d, images, slopes) -> float:
         return 0.0
     h = 1e-3 / largest
     other = [a + h * c for a, c in zip(images, change, strict=True)]
-    return smooth.secant(images, slopes, other, smooth.slopes(other)) / h**2
+    return smooth.secant(h * d, images, slopes, other, smooth.slopes(other)) / h**2

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +16,7 @@ from mtldsl.solvers.linear_systems.task_matrices import BlockLayout, places
 from mtldsl.solvers.numerics import operator_splitting
 from mtldsl.solvers.numerics.anderson import AndersonExtrapolation
 from mtldsl.solvers.numerics.line_search import VALUE_ROUNDING_SHARE
-from mtldsl.solvers.proximal_gradient.composite import ProximalPart
+from mtldsl.solvers.proximal_gradient.composite import GramPiece, ProximalPart
 from mtldsl.solvers.solver import FLOPS_PER_CALL, MATRIX_SPEEDUP, Point, Watch
 
 
@@ -132,7 +134,7 @@ class QuadraticSplitting:
 
 
 # --------------------------------------------------------------------------------------------------------------
-# Proximal Newton: the losses' second-order model, minimised together with h by splitting; of quadratic losses it is exact.
+# Proximal Newton: the losses' second-order model, minimised together with h by splitting; exact at once for quadratic losses.
 
 
 def unsupported_reason(form: NormalForm, moved: list[int]) -> str | None:
@@ -167,12 +169,12 @@ def systems(form: NormalForm) -> int:
 def gradient_steps_first(form: NormalForm) -> int:
     """Return how many proximal gradient steps cost as much as two Newton steps: on problems that these solve, the Hessians are saved; on
     others little is lost."""
-    p = sum(block.shape[0] for block in form.blocks)
+    p, (_, m) = sum(block.shape[0] for block in form.blocks), form.blocks[0].shape
     samples = sum(loss.tasks.n_samples for loss in form.losses)
     newton = 2.0 * systems(form) * p**3 + sum(
         samples * p * p for loss in form.losses if loss.atom.quadratic is None
     )
-    gradient = 4.0 * samples * p
+    gradient = 4.0 * (m * p * p if all(GramPiece.pays(loss) for loss in form.losses) else samples * p)
     steps = int(2.0 * newton / gradient)
     if all(loss.atom.quadratic is not None for loss in form.losses):
         return steps if steps >= SETTINGS.gradient_steps else 0
@@ -192,9 +194,39 @@ class ProximalNewton:
         self.splitting = QuadraticSplitting(
             proximal, w, np.zeros_like(w) if y is None else y.reshape(w.shape)
         )
+        self.quadratic = all(loss.atom.quadratic is not None for loss in form.losses)
         self.iteration, self.work = iteration, work  # in flops
 
+    # ------------------------------------------------------------------------------------------ quadratics
+
     def run(self, max_iter: int, watch: Watch) -> Point:
+        return self._run_quadratic(max_iter, watch) if self.quadratic else self._run_newton(max_iter, watch)
+
+    def _run_quadratic(self, max_iter: int, watch: Watch) -> Point:
+        """The model is the problem: one run of the splitting, watched on the way."""
+        zero = np.zeros(self.layout.size)
+        predictions = [loss.predictions(self.layout.blocks(zero)) for loss in self.form.losses]
+        b = -self._gradient([loss.gradient(z) for loss, z in zip(self.form.losses, predictions, strict=True)])
+        splitting = self.splitting
+        splitting.set_quadratic(self._hessian(predictions), b)
+        last: dict[str, Any] = {"iteration": 0, "residual": math.inf, "point": None}
+
+        def done(w, y, residual) -> bool:
+            norm, iteration = float(np.linalg.norm(residual)), self.iteration + splitting.iterations
+            since = iteration - last["iteration"]
+            due = (since >= 10 and norm < 0.1 * last["residual"]) or since >= 20 + 0.3 * last["iteration"]
+            if not (due or splitting.iterations >= max_iter or watch.expired):
+                return False
+            last.update(iteration=iteration, residual=norm, point=self._point(w, y, iteration))
+            return watch(last["point"]) or watch.expired
+
+        splitting.run(done, max_iter)
+        self.iteration += splitting.iterations
+        return last["point"] or self._point(splitting.w, splitting.y, self.iteration)
+
+    # -------------------------------------------------------------------------------------- Newton's method
+
+    def _run_newton(self, max_iter: int, watch: Watch) -> Point:
         losses, splitting = self.form.losses, self.splitting
         x = splitting.w
         predictions = self._predictions(x)
