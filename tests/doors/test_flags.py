@@ -102,7 +102,7 @@ SPELLINGS = {
 @for_each("one, other, by", [("Yes", "yes", "capitals"), ("yes", "yes ", "blanks")])
 def test_blanks_or_capitals_make_two_names_and_a_warning(door, one, other, by, tmp_path):
     if (door, by) == ("file", "blanks"):
-        pytest.skip("blanks around the cells of a file are no part of them")
+        pytest.skip("blanks around the cells of a file are not part of them")
     with pytest.warns(SpellingWarning, match=f"'{one}' and '{other}' are two names, and differ by {by}"):
         SPELLINGS[door](names(one, other), tmp_path / "t.csv")
 
