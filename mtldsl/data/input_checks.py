@@ -33,7 +33,7 @@ from mtldsl.utils.validation import (
 )
 
 # --------------------------------------------------------------------------------------------------------------
-# What the entries of inputs have to be: finite, and of a size that float64 can square. No copy of them is made.
+# Entries of inputs are finite, and of a size that float64 can square. No copy of them is made.
 
 
 @dataclass(frozen=True)

@@ -200,18 +200,18 @@ def _picked(groups: Any, weights: Any, family: list[int]) -> tuple[Any, Any]:
 
 _A = TypeVar("_A", bound=Atom)
 
-#: What other libraries call weights of samples and classes, which belong to the data here.
+#: Names of other libraries for weights of samples and classes, which belong to the data here.
 _WEIGHTS = ("class_weight", "class_weights", "sample_weight", "sample_weights", "weights", "pos_weight")
 _OF_SAMPLES = "write Tasks.shared(X, Y, sample_weights=...); the estimators take class_weight='balanced'"
 
-#: What they call known parts of predictions.
+#: Names of other libraries for known parts of predictions.
 _OFFSETS = ("offset", "offsets", "exposure", "exposures", "base_margin")
 _OF_OFFSETS = (
     "give the offset (of an exposure, its logarithm) as the last feature, hold its weight by subject_to=[W[-1:, :] == 1], and "
     "penalise W[:-1, :]"
 )
 
-#: What other libraries call the factor before a term.
+#: Names of other libraries for the factor before a term.
 _COEFFICIENTS = ("alpha", "lam", "lambda_", "C", "coefficient", "strength", "reg", "rho", "scale", "weight")
 
 

@@ -41,7 +41,7 @@ SETTINGS = BallSettings()
 
 
 # --------------------------------------------------------------------------------------------------------------
-# How a model depends on a parameter.
+# A model as a function of a parameter.
 
 
 @dataclass(frozen=True, eq=False)
@@ -408,24 +408,27 @@ class ScoreBounds:
     intercepts: tuple[np.ndarray, np.ndarray]  # (m,) where they lie, 0 without
 
     def least_means(self, truth: Sequence[np.ndarray], function, slope) -> np.ndarray:
-        """(m,) numbers that the mean of a convex function of (label, score) over the rows of a task is never below.
+        """(m,) numbers that the mean of a convex function of (label, score) over the rows of a task is never below; NaN without a bound.
 
         A convex function lies above its tangent, here at the middle of the scores. The tangent is linear in the weights, so that a ball bounds
         it by one length, where row by row each is at its own best.
         """
         y = np.concatenate(truth)
         there, rows = ~np.isnan(y), self.rows
-        z = 0.5 * (np.concatenate(self.low) + np.concatenate(self.high))
-        g = np.where(there, slope(y, z), 0.0)
-        values = rows.sums(np.where(there, function(y, z), 0.0))
-        lengths, total = rows.lengths_of(g), rows.sums(g)
-        ends = []
-        for centre, radius in self.centres:
-            rounding = _ROUNDING * rows.sums(np.abs(g) * (np.abs(centre) + np.abs(z)))
-            ends.append(rows.sums(g * (centre - z)) - lengths * radius - rounding)
-        low, high = self.intercepts
-        moved = np.where(total > 0.0, total * low, total * high)
-        return (values * (1.0 - _ROUNDING) + np.minimum(*ends) + moved) / rows.sums(there.astype(float))
+        with np.errstate(
+            divide="ignore", invalid="ignore"
+        ):  # a task without labels here, or an intercept without an end
+            z = 0.5 * (np.concatenate(self.low) + np.concatenate(self.high))
+            g = np.where(there, slope(y, z), 0.0)
+            values = rows.sums(np.where(there, function(y, z), 0.0))
+            lengths, total = rows.lengths_of(g), rows.sums(g)
+            ends = []
+            for centre, radius in self.centres:
+                rounding = _ROUNDING * rows.sums(np.abs(g) * (np.abs(centre) + np.abs(z)))
+                ends.append(rows.sums(g * (centre - z)) - lengths * radius - rounding)
+            low, high = self.intercepts
+            moved = np.where(total > 0.0, total * low, total * high)
+            return (values * (1.0 - _ROUNDING) + np.minimum(*ends) + moved) / rows.sums(there.astype(float))
 
 
 class Bracket:

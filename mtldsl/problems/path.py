@@ -35,7 +35,7 @@ from mtldsl.utils.progress import progress_bar
 from mtldsl.utils.validation import as_list, as_whole, quoted
 
 # --------------------------------------------------------------------------------------------------------------
-# What a path makes of the values before.
+# Limits of a path, and of its grid.
 
 
 @dataclass(frozen=True)

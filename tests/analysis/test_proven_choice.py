@@ -274,6 +274,21 @@ def test_every_kind_of_fold_lies_in_the_band(kind):
         check_beside_a_ridge(tasks, "accuracy", one_class="constant" if kind == "constant" else "skip")
 
 
+@for_each("metric", ["mse", "r2", "mae"])
+def test_averages_where_a_task_has_no_labels_in_a_fold(metric):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 4))
+    Y = X @ rng.normal(size=(4, 3)) + rng.normal(size=(30, 3))
+    Y[:6, 2] = Y[10:, 2] = np.nan
+    tasks = mtl.Tasks.shared(X, Y)
+    W, lam = mtl.Weights(tasks, intercept=True), mtl.Parameter(1.0)
+    problem = mtl.minimize(mtl.squared_loss(W, tasks) + lam * mtl.ridge(W))
+    folds = [(np.arange(20), np.arange(20, 30)), (np.arange(5, 30), np.arange(5))]
+    check_a_band(
+        problem, lam, (0.1, 10.0), np.geomspace(9.9, 0.11, 20), 1e-7, 0.1, metric=metric, folds=folds
+    )
+
+
 def labelled_tasks():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 6))

@@ -12,11 +12,20 @@ import numpy as np
 
 from mtldsl.normal_form.form import FunctionTerm, NormalForm
 
-#: Step of differences, and distance within which two singular values are one; both as a share of a singular value.
-_DIFFERENCE_SHARE = 1e-6
 
-#: Share of the largest singular value below which one is zero.
-_ZERO_SHARE = 1e-12
+@dataclass(frozen=True)
+class SpectrumSettings:
+    """Limits of differences between singular values.
+
+    difference_share : of a singular value: the step of differences, and the distance within which two are one
+    zero_share       : of the largest one, below which one is zero
+    """
+
+    difference_share: float = 1e-6
+    zero_share: float = 1e-12
+
+
+SETTINGS = SpectrumSettings()
 
 
 def divided_differences(
@@ -27,11 +36,11 @@ def divided_differences(
     (phi'_i - phi'_j) / (s_i - s_j), phi'' where these are one; (phi'_i + phi'_j) / (s_i + s_j), `at_zero` where both are zero.
     """
     apart, together = s[:, None] - s, s[:, None] + s
-    near = np.abs(apart) <= _DIFFERENCE_SHARE * together
+    near = np.abs(apart) <= SETTINGS.difference_share * together
     symmetric = np.where(
         near, 0.5 * (second[:, None] + second), (slopes[:, None] - slopes) / np.where(near, 1.0, apart)
     )
-    lost = together <= _ZERO_SHARE * s.max(initial=0.0)
+    lost = together <= SETTINGS.zero_share * s.max(initial=0.0)
     skew = np.where(lost, at_zero, (slopes[:, None] + slopes) / np.where(lost, 1.0, together))
     return symmetric, skew
 
@@ -78,7 +87,7 @@ class SpectrumFunction:
 
     def quotients(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The `divided_differences` at s."""
-        ratios, step = self.ratios(s), _DIFFERENCE_SHARE * s
+        ratios, step = self.ratios(s), SETTINGS.difference_share * s
         ends = [self.ratios(s + t) * (s + t) for t in (step, -step)]
         alive = step > 0
         second = np.where(alive, (ends[0] - ends[1]) / (2.0 * np.where(alive, step, 1.0)), ratios)
