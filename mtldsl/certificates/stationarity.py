@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, cast
 
 import numpy as np
 
@@ -148,8 +147,9 @@ def _of_sizes(f: FunctionTerm, x: Blocks, form: NormalForm, reach: float) -> Ite
     name = _argument_of(f)
     if name is None or reach == 0.0:
         return
-    atom, W, multiple = cast(Any, f.atom), x[name], abs(f.map.multiple_of(name))
-    t, pull = atom.sizes(W), _pull(form, x, name)
+    atom, W, multiple = f.atom, x[name], abs(f.map.multiple_of(name))
+    sizes = np.abs if atom.separable == "entries" else lambda A: np.linalg.norm(A, axis=1, keepdims=True)
+    t, pull = sizes(W), _pull(form, x, name)
     ends = [0.0, *(kink / multiple for kink in atom.kinks)]
     past = [end * (1.0 + side * SETTINGS.passed_kink_share) for end in ends[1:] for side in (-1, 1)]
     away = np.where(t > 0, np.min([np.abs(t - end) for end in ends], axis=0), np.inf)
@@ -159,7 +159,7 @@ def _of_sizes(f: FunctionTerm, x: Blocks, form: NormalForm, reach: float) -> Ite
                 factor = np.ones(t.shape)
                 factor.flat[j] = to / t.flat[j]
                 yield x | {name: factor * W}
-    drawn = np.where(t > 0, 0.0, atom.sizes(pull))
+    drawn = np.where(t > 0, 0.0, sizes(pull))
     if drawn.any():
         alone = pull * (np.arange(t.size).reshape(t.shape) == np.argmax(drawn)) / drawn.max()
         for share in (1.0, 0.1, 0.01):

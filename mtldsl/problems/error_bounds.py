@@ -33,6 +33,7 @@ class BallSettings:
     """Limits of what counts as strongly convex, and of the search for an interval of an intercept."""
 
     eigenvalue_share: float = 1e-10  # of the largest one, below which an eigenvalue of M counts as 0
+    proportion_rounding: float = 1e-12  # relative, of a coefficient typed as a multiple of the parameter
     doublings: int = 30  # of its length until an end is proven; then it is infinite
     halvings: int = 5  # of the last doubling: the end is at most 3 % too far
 
@@ -71,8 +72,8 @@ class ParameterForm:
         try:
             parameter.value = 1.0
             self.form: NormalForm = problem.form()
-            parameter.value = 2.0
-            twice: NormalForm = problem.form()
+            parameter.value = np.pi
+            other: NormalForm = problem.form()
         finally:
             parameter.value = before
         name = parameter.name
@@ -80,7 +81,7 @@ class ParameterForm:
         self.block, (_, self.n_tasks), self.intercept = block.name, block.shape, block.intercept
         proportional = [
             [_is_proportional(one, other, name, typed) for one, other in zip(ours, theirs, strict=True)]
-            for ours, theirs in ((self.form.losses, twice.losses), (self.form.functions, twice.functions))
+            for ours, theirs in ((self.form.losses, other.losses), (self.form.functions, other.functions))
         ]
         strong = [_quadratic_of(f, self.block, self.n_tasks) for f in self.form.functions]
         sums = []
@@ -111,9 +112,12 @@ class ParameterForm:
                 modulus = float(Q[0][0, 0])
             self.parts.append(FunctionPart(k, grows != self.inverse, _is_quadratic(f), modulus))
         diagonal = not np.any(self.M - np.diag(np.diag(self.M)))
+        own = [self.form.functions[part.index] for part in self.parts]
         alone = all(
-            part.is_quadratic and self.form.functions[part.index].atom.separable == "entries"
-            for part in self.parts
+            _is_quadratic(f)
+            and f.atom.separable == "entries"
+            and all(entry.right is None for entry in f.map.entries)
+            for f in own
         )
         self.by_task = diagonal and alone
         #: the M-norm of a row of inputs of a task is so many times its Euclidean one
@@ -180,14 +184,18 @@ def _refuse_unknown(problem: Any, parameter: Parameter, form: NormalForm, typed:
     return block
 
 
-def _is_proportional(one: Any, twice: Any, name: str, typed: str) -> bool:
-    """Tell whether a term's coefficient is a multiple of the parameter; it is a constant otherwise. ModelError where it is neither."""
+def _is_proportional(one: Any, other: Any, name: str, typed: str) -> bool:
+    """Tell whether a term's coefficient, typed at 1 and at pi, is a multiple of the parameter; it is a constant otherwise.
+
+    ModelError where it is neither. No formula that one types takes both values of a multiple by chance: lam^2 + 2 has those of 3 lam at 1
+    and 2.
+    """
     a, b = (
-        np.asarray(getattr(term, "coefficients", getattr(term, "coefficient", None))) for term in (one, twice)
+        np.asarray(getattr(term, "coefficients", getattr(term, "coefficient", None))) for term in (one, other)
     )
     if np.array_equal(a, b):
         return False
-    if np.array_equal(2.0 * a, b):
+    if np.allclose(np.pi * a, b, rtol=SETTINGS.proportion_rounding, atol=0.0):
         return True
     raise ModelError(
         f"the coefficient of {one.typed} is neither a constant nor a multiple of {name}",
@@ -203,8 +211,10 @@ def _quadratic_of(f: FunctionTerm, block: str, n_tasks: int) -> tuple[np.ndarray
     Q = f.atom.task_quadratic(n_tasks)
     if Q is not None:
         return f.coefficient * Q, True
-    modulus = f.coefficient * f.atom.strong_convexity
-    return (modulus * np.eye(n_tasks), False) if modulus > 0.0 else None
+    modulus = (
+        f.coefficient * f.atom.strong_convexity
+    )  # of another function, the multipliers hold the quadratic already
+    return (modulus * np.eye(n_tasks), False) if modulus > 0.0 and _is_quadratic(f) else None
 
 
 def _least_eigenvalue(M: np.ndarray) -> float:

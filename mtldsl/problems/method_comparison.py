@@ -387,9 +387,9 @@ def _paired(
     size = float(np.abs(d).max()) or 1.0  # squares of the smallest numbers would vanish
     error = float(np.sqrt((1 / n + overlap) * (d / size).var(ddof=1))) * size
     mean = float(d.mean())
-    if (
-        np.ptp(d) <= ROUNDING * np.abs(tied).max()
-    ):  # of differences that are the same nothing says how sure they are
+    rounding = ROUNDING * np.abs(tied).max(axis=1)
+    # of differences that are the same nothing says how sure they are
+    if (d - rounding).max() <= (d + rounding).min():
         t, half = (1.0, 0.0) if mean == 0 else (np.nan, np.nan)
     else:
         t = float(2 * stats.t.sf(abs(mean) / error, n - 1))

@@ -53,6 +53,11 @@ def test_constant_differences_have_no_t_test():
     )
 
 
+def test_one_large_row_hides_no_difference_of_others():
+    found = mtl.compare({"a": [1e9, 1e-7, 2e-7, 3e-7], "b": [1e9, 2e-7, 4e-7, 7e-7]}).pair("a", "b")
+    assert found.t == pytest.approx(stats.ttest_rel([0.0, 1.0, 2.0, 3.0], [0.0, 2.0, 4.0, 7.0]).pvalue)
+
+
 def test_holm_multiplies_the_smallest_by_the_number_of_pairs():
     found = c45()
     p = sorted(pair.t for pair in found.pairs)

@@ -10,6 +10,8 @@ from mtldsl.atoms.regularizers import (
     FrobeniusNorm,
     GraphLaplacian,
     GroupNorm,
+    HalfSquaredGroupNorm,
+    HalfSquaredKSupportNorm,
     KroneckerRidge,
     L1InfNorm,
     L1Norm,
@@ -153,6 +155,23 @@ def test_large_projections_keep_their_precision():
     moved = P != 0
     assert np.abs(W[moved] - P[moved]) == pytest.approx(np.full(moved.sum(), level), rel=1e-13)
     assert np.abs(W[~moved]).max() <= level
+
+
+@for_each("step", [1.0, 100.0])
+@for_each("word", [HalfSquaredGroupNorm(), HalfSquaredKSupportNorm(r=1)])
+def test_far_smaller_norms_leave_the_prox_as_it_is(word, step):
+    """Of norms 1 and 0.3 the first is divided by 1 + step, and the second is zero: no matter that a third is 1e-17."""
+    W = np.array([[1.0, 0.3, 1e-17]])
+    assert word.prox(W, step).tolist() == [[pytest.approx(1.0 / (1.0 + step)), 0.0, 0.0]]
+
+
+def test_groups_below_the_threshold_are_zero():
+    """Sums that cancel would leave 1e-16 of them."""
+    word, rng = HalfSquaredGroupNorm(), np.random.default_rng(0)
+    for _ in range(200):
+        W = rng.normal(size=(1, 30))
+        found = word.prox(W, 1e3)
+        assert np.count_nonzero(found) == np.sum(np.abs(W) > np.abs(found).sum() * 1e3)
 
 
 def test_simplex_projection_does_not_cancel_under_an_offset():

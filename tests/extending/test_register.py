@@ -10,6 +10,7 @@ import pytest
 import mtldsl as mtl
 from mtldsl.atoms.balls import NormBall
 from mtldsl.atoms.losses import SquaredLoss
+from mtldsl.atoms.matrix_function import WithoutConjugate
 from mtldsl.atoms.regularizers import L1Norm
 from mtldsl.cli.catalogue import entry
 from mtldsl.extending import (
@@ -248,6 +249,32 @@ class SlopeAtZero(ThreeHalves):
     def entry_slopes(self, W):
         slope = self.gradient(W)
         return slope - 1e-3 * (W == 0), slope + 1e-3 * (W == 0)
+
+
+class Capped(WithoutConjugate, Regularizer):
+    """Sum over entries of min(|W_ij|, 1), which is not convex."""
+
+    name: ClassVar[str] = "capped_entries"
+    formula: ClassVar[str] = r"\sum\min(|{}_{ij}|, 1)"
+    separable: ClassVar[str] = "entries"
+    convex: ClassVar[bool] = False
+    is_bounded: ClassVar[bool] = True
+    weak_convexity: ClassVar[float] = np.inf
+
+    def value(self, W):
+        return float(np.minimum(np.abs(W), 1.0).sum())
+
+    def prox(self, W, step):
+        size = np.abs(W)
+        near, far = np.clip(size - step, 0.0, 1.0), np.maximum(size, 1.0)
+        costs = [step * np.minimum(t, 1.0) + 0.5 * (t - size) ** 2 for t in (near, far)]
+        return np.sign(W) * np.where(costs[1] < costs[0], far, near)
+
+
+def test_a_word_that_is_not_convex_is_solved():
+    capped = mtl.register(Capped, reference=lambda W, atom: None)
+    solution = mtl.minimize(mtl.squared_loss(W, TASKS) + 3.0 * capped(W)).solve()
+    assert solution.status == "stationary"
 
 
 @pytest.mark.slow

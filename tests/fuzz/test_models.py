@@ -20,7 +20,10 @@ from tests.loops import for_each
 #: models that the oracle does not help with: their answers are still held to every point that is known
 LEAST_SHARE_WITH_ORACLE = 0.9
 
-#: seconds each model gets: all of CI's together stay below two minutes
+#: models that show how often the oracle helps: each process judges its own part of them once more
+SEEDS_OF_ORACLE = range(40)
+
+#: seconds each model gets
 MAX_SECONDS = 1.0
 
 
@@ -42,8 +45,8 @@ def test_a_random_model_is_answered_truthfully(fuzz_seed):
 
 
 @pytest.mark.slow
-def test_the_oracle_helps(request):
-    cases = [case(seed) for seed in range(request.config.getoption("--fuzz"))]
+def test_the_oracle_helps():
+    cases = [case(seed) for seed in SEEDS_OF_ORACLE]
     share = np.mean([one.has_oracle for one in cases])
     assert share >= LEAST_SHARE_WITH_ORACLE, [one.seed for one in cases if not one.has_oracle]
 

@@ -128,8 +128,8 @@ def shares_of_norms(a, r: float, step: float) -> np.ndarray:
         return kappa * (sums[begun] - sums[full]) - step * (begun - full) + full
 
     breaks = np.sort(breaks[np.isfinite(breaks)])
-    below = breaks[total(breaks) <= r]
-    kappa = below[-1]
+    # the first crossing: beyond it, sums round what far smaller norms add
+    kappa = breaks[np.argmax(np.append(total(breaks), np.inf) > r) - 1]
     begun, full = np.searchsorted(starts, kappa, "right"), np.searchsorted(ends, kappa, "right")
     slope = order[full:begun].sum()  # not a difference of sums, which larger norms would round
     if slope > 0.0:
