@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -393,17 +393,28 @@ class UnlikeIndexWarning(UserWarning):
     """The indexes of two pandas tables have no row in common, and their rows are matched by position."""
 
 
-def refuse_shuffled(X, Y, what: str) -> None:
-    """DataError where two pandas tables hold the same rows in another order, or some rows that both have: rows are matched by position.
+def refuse_shuffled(tables: Mapping[str, Any], owner: str = "") -> None:
+    """DataError where pandas tables hold the same rows in another order, or some rows that both have: rows are matched by position.
+
+    tables : by what they are called in errors; each is held to the first that has an index
+    owner  : stands before them, such as "task 'a': "
 
     An UnlikeIndexWarning where they have none in common: in folds, one may be what is left of an index 0, 1, ... that nobody gave. A whole
     one says something only of all of its rows together.
     """
-    a, b = (
-        table.index if type(table).__module__.startswith("pandas") and hasattr(table, "iloc") else None
-        for table in (X, Y)
-    )
-    if a is None or b is None or len(a) != len(b) or a.equals(b):
+    indexes = {
+        what: table.index
+        for what, table in tables.items()
+        if type(table).__module__.startswith("pandas") and hasattr(table, "iloc")
+    }
+    first, *others = [*indexes] or [""]
+    for what in others:
+        _refuse_shuffled_pair(first, what, indexes, owner)
+
+
+def _refuse_shuffled_pair(first: str, what: str, indexes: Mapping[str, Any], owner: str) -> None:
+    a, b = indexes[first], indexes[what]
+    if len(a) != len(b) or a.equals(b):
         return
     rows = np.sort(np.reshape(a.append(b).factorize()[0], (2, -1)))
     same, some = np.array_equal(rows[0], rows[1]), np.isin(rows[0], rows[1]).any()
@@ -412,14 +423,14 @@ def refuse_shuffled(X, Y, what: str) -> None:
     if same or some:
         held = "the same index in another order" if same else "some rows of their index in common, not all"
         raise DataError(
-            f"X and {what} have {held}, and rows are matched by position: "
-            f"write {what}.loc[X.index], or reset_index(drop=True) where the positions are right"
+            f"{owner}{first} and {what} have {held}, and rows are matched by position: "
+            f"write {what}.loc[{first}.index], or reset_index(drop=True) where the positions are right"
         )
     warnings.warn(
-        f"X and {what} have no row of their index in common, such as {quoted(plain(a[0]))} and {quoted(plain(b[0]))}, and rows are matched "
-        "by position: write reset_index(drop=True) where the positions are right",
+        f"{owner}{first} and {what} have no row of their index in common, such as {quoted(plain(a[0]))} and {quoted(plain(b[0]))}, and rows are "
+        "matched by position: write reset_index(drop=True) where the positions are right",
         UnlikeIndexWarning,
-        stacklevel=4,
+        stacklevel=5,
     )
 
 

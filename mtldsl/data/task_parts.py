@@ -26,8 +26,7 @@ from mtldsl.utils.validation import as_list, quoted
 
 def of_table(X, Y, sample_weights, task_names, feature_names) -> dict:
     """`Tasks.shared`."""
-    refuse_shuffled(X, Y, "Y")
-    refuse_shuffled(X, sample_weights, "sample_weights")
+    refuse_shuffled({"X": X, "Y": Y, "sample_weights": sample_weights})
     refuse_turned(Y, sample_weights, "sample_weights")
     X, x_names = as_design(X, "X")
     require_visible(X, x_names, "X")
@@ -65,9 +64,8 @@ def of_lists(inputs, targets, sample_weights, task_names, feature_names) -> dict
     designs, labels, kept = [], [], []
     columns: tuple[str, ...] | None = None
     for i, (name, X, y) in enumerate(zip(names, inputs, targets, strict=True)):
-        refuse_shuffled(X, y, f"y of task {name!r}")
-        if weights is not None:
-            refuse_shuffled(X, weights[i], f"sample_weights of task {name!r}")
+        own = {"X": X, "y": y, "sample_weights": None if weights is None else weights[i]}
+        refuse_shuffled(own, f"task {name!r}: ")
         X, fixed, its_columns = as_rows(X, f"X of task {name!r}")
         require_visible(X, its_columns, f"X of task {name!r}")
         y, _ = as_targets(y, f"y of task {name!r}", columns=False)
@@ -111,8 +109,7 @@ def of_lists(inputs, targets, sample_weights, task_names, feature_names) -> dict
 
 def of_long_table(X, y, task_ids, sample_weights, feature_names) -> dict:
     """`Tasks.grouped`: rows sorted by task once, where they are not already; read-only X in that order is not copied."""
-    for table, what in ((y, "y"), (task_ids, "task_ids"), (sample_weights, "sample_weights")):
-        refuse_shuffled(X, table, what)
+    refuse_shuffled({"X": X, "y": y, "task_ids": task_ids, "sample_weights": sample_weights})
     X, fixed, x_names = as_rows(X, "X")
     require_visible(X, x_names, "X")
     y, _ = as_targets(y, "y", columns=False)

@@ -159,7 +159,7 @@ class Tasks(PredictionMap, DaskConstructors, Displayable):
         >>> tasks.task_names, tasks.per_task(tasks.targets)[1]
         (('elm', 'oak'), array([ 1., -1.,  1.]))
         """
-        refuse_shuffled(X, classes, "classes")
+        refuse_shuffled({"X": X, "classes": classes, "sample_weights": sample_weights})
         signs, names = signs_of_classes(classes, "Tasks.from_classes(X, classes)")
         return cls.shared(
             X, signs, sample_weights=sample_weights, task_names=names, feature_names=feature_names

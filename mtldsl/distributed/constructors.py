@@ -100,8 +100,7 @@ def as_given(given: Any) -> PartitionRows:
 
 
 def _load(rows: PartitionRows, index: int, check: bool) -> LoadedPartition:
-    for table, what in ((rows.Y, "Y"), (rows.ids, "task_ids"), (rows.weights, "sample_weights")):
-        refuse_shuffled(rows.X, table, what)
+    refuse_shuffled({"X": rows.X, "Y": rows.Y, "task_ids": rows.ids, "sample_weights": rows.weights})
     refuse_turned(rows.Y, rows.weights, "sample_weights")
     X, columns, largest = _inputs(rows.X, check)
     Y, labels = as_targets(rows.Y, "Y", columns=rows.ids is None)

@@ -100,10 +100,10 @@ def matrix_of(X, *, empty: bool):
 def refuse_unpaired(X, **beside) -> None:
     """DataError where X and what stands beside it have other lengths, or are pandas tables of the same rows in another order."""
     refuse_turned(beside.get("y"), beside.get("sample_weight"), "sample_weight")
+    refuse_shuffled({"X": X} | beside)
     for what, table in beside.items():
         if table is None:
             continue
-        refuse_shuffled(X, table, what)
         lengths = [_length(X), _length(table)]
         if None not in lengths and lengths[0] != lengths[1]:
             raise DataError(

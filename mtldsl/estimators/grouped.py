@@ -212,7 +212,7 @@ class RowsOfTasks(MultiTaskEstimator):
 
     def _prepared(self, X, y, groups, sample_weight):
         require_y(y)
-        refuse_unpaired(X, y=y, sample_weight=sample_weight)
+        refuse_unpaired(X, y=y, groups=groups, sample_weight=sample_weight)
         if self.unseen not in ("error", "mean"):
             raise DataError(
                 f"unseen={quoted(self.unseen)}", argument="unseen", write_instead="write 'error' or 'mean'"

@@ -420,6 +420,18 @@ def test_rows_in_another_order(slot, kept):
     assert not at_doors(slot, ask)
 
 
+@for_each("slot", ["w", "g"])
+def test_rows_in_another_order_beside_inputs_without_an_index(slot):
+    """Labels and what stands beside them are held to each other."""
+
+    def ask(door):
+        given = changed(door, "y", table)
+        given[slot] = table(given[slot]).sample(frac=1, random_state=1)
+        return refused(door, given, ORDER)
+
+    assert not at_doors(slot, ask)
+
+
 @pytest.mark.slow
 def test_a_table_beside_no_table_is_matched_by_position():
     """An index that X does not have says nothing of the order of rows."""
