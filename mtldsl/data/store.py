@@ -81,7 +81,9 @@ def _parts(array: np.ndarray):
 FORMATS = {
     "parquet": (".parquet", ".pq"),
     "npz": (".npz",),
-    "libsvm": (".svm", ".libsvm", ".svmlight", ".svm.gz", ".libsvm.gz", ".svm.bz2", ".libsvm.bz2"),
+    "libsvm": tuple(
+        f"{one}{packed}" for one in (".svm", ".libsvm", ".svmlight") for packed in ("", ".gz", ".bz2")
+    ),
 }
 
 

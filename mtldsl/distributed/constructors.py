@@ -99,6 +99,12 @@ def as_given(given: Any) -> PartitionRows:
     return PartitionRows(*given)
 
 
+def _plain_ids(ids: Any):
+    """Ids as `digest` takes them: numbers and text as they are, others by their names."""
+    found = np.asarray(ids)
+    return found if found.dtype.kind in "iufbSU" else repr(found.tolist())
+
+
 def _load(rows: PartitionRows, index: int, check: bool) -> LoadedPartition:
     refuse_shuffled({"X": rows.X, "Y": rows.Y, "task_ids": rows.ids, "sample_weights": rows.weights})
     refuse_turned(rows.Y, rows.weights, "sample_weights")
@@ -116,7 +122,7 @@ def _load(rows: PartitionRows, index: int, check: bool) -> LoadedPartition:
         labels = as_names(rows.task_names, None, Y.shape[1], "task_names")
     tasks, keys = _table(X, Y, weights) if rows.ids is None else _long_table(X, Y, rows.ids, weights)
     summary = PartitionSummary(
-        checksum=digest(X, Y, None if rows.ids is None else repr(np.asarray(rows.ids).tolist()), weights),
+        checksum=digest(X, Y, None if rows.ids is None else _plain_ids(rows.ids), weights),
         n_rows=X.shape[0],
         n_features=X.shape[1],
         n_columns=Y.shape[1] if rows.ids is None else None,

@@ -272,7 +272,7 @@ class _DistributedNewtonRun(DistributedRun):
             self.penalty, self.damping, self.apart = (numbers[n] for n in ("penalty", "damping", "apart"))
 
     def solve(self, max_iter: int, watch: Watch) -> Point:
-        told = self._pass(self.x, None)
+        told = self._pass(self.x, self._functions(self.x), None)
         while True:
             u, notes = DistributedDual.of(told["seen"]), {"penalty": self.penalty}
             point = Point(self.x, [u], self.inner.duals, self.passes, {}, notes)
@@ -282,7 +282,8 @@ class _DistributedNewtonRun(DistributedRun):
                 return point
             model = NewtonModel(self.loss, told["hessian"], self.moments, self.damping * self.penalty)
             new = self._minimizer(model, told)
-            promised = told["here"] - self._promised(model, told, new)
+            functions = self._functions(new)
+            promised = told["here"] - self._promised(model, told, new) - functions
             if (
                 not self.loss.atom.smooth
                 and promised <= SETTINGS.multiplier_share * told["moved"] / self.penalty
@@ -291,9 +292,9 @@ class _DistributedNewtonRun(DistributedRun):
                 if apart > SETTINGS.residual_factor * self.apart:
                     self.penalty *= SETTINGS.penalty_factor
                 self.apart = apart
-                told = self._pass(self.x, old)
+                told = self._pass(self.x, told["functions"], old)
                 continue
-            seen = self._pass(new, None)
+            seen = self._pass(new, functions, None)
             gained = told["here"] - seen["here"]
             if gained >= SETTINGS.accepted_share * promised:
                 self.x, told = new, seen
@@ -306,8 +307,8 @@ class _DistributedNewtonRun(DistributedRun):
                 if self.damping == 1.0 and gained <= 0.0 and promised <= 1e-12 * abs(told["here"]):
                     return point
 
-    def _pass(self, x: Blocks, stepped_from: float | None) -> dict:
-        """At x, with the multipliers as they are; or, where these are to step, after that, made with the penalty of the steps before."""
+    def _pass(self, x: Blocks, functions: float, stepped_from: float | None) -> dict:
+        """At x, where the regularizers have the value `functions`, with the multipliers as they are; or, where these are to step, after that, made with the penalty of the steps before."""
         loss, z = self.loss, self.loss.predictions(x)
         sent = loss.tasks.n_tasks, loss.atom, loss.coefficients, z.V, z.b, bool(loss.intercepts)
         run = loss.tasks.parts.run
@@ -319,7 +320,6 @@ class _DistributedNewtonRun(DistributedRun):
             told = run(sums_at_multipliers, *sent, self.penalty, state=self.rows)
         loss.known(x, told["seen"])
         self.passes += 1
-        functions = self._functions(x)
         return told | {"functions": functions, "here": told["envelope"] + functions}
 
     def _functions(self, x: Blocks) -> float:
@@ -341,10 +341,10 @@ class _DistributedNewtonRun(DistributedRun):
         return SETTINGS.inner_error_share * gap * gap * abs(here)
 
     def _promised(self, model: NewtonModel, told: dict, new: Blocks) -> float:
-        """Return what the model says of the value there."""
+        """Return what the model says of the loss there."""
         u = DistributedDual.of(told["seen"])
         rise = model.rise(new, self.x, u.adjoint, self.loss.sums(u))
-        return told["envelope"] + rise + self._functions(new)
+        return told["envelope"] + rise
 
 
 def _first_penalty(loss) -> float:

@@ -56,7 +56,7 @@ def test_libsvm_files(tmp_path, monkeypatch, how):
     )
     if how in ("gz", "bz2"):
         for path in list(source.iterdir()):
-            (source / f"{path.name}.{how}").write_bytes(
+            (source / f"{path.stem}.svmlight.{how}").write_bytes(
                 {"gz": gzip, "bz2": bz2}[how].compress(path.read_bytes())
             )
             path.unlink()

@@ -188,7 +188,7 @@ class BestTasks:
         self.v, self.b, self.u = np.zeros((d, m)), np.zeros(m), np.zeros(designs.offsets[-1])
         self.objectives, self.bounds = np.full(m, np.inf), np.full(m, -np.inf)
 
-    def see(self, outer: OuterLoop | InteriorPoint, live: np.ndarray) -> None:
+    def see(self, outer: OuterLoop | InteriorPoint, live: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Keep what is best of where the run of the tasks `live` stands."""
         designs, scores, part, at = outer.designs, outer.scores, outer.part, outer.at
         u = scores.balanced(at.u, designs) if designs.has_intercepts else at.u
@@ -210,6 +210,7 @@ class BestTasks:
                 )
             if objectives[k] < self.objectives[i]:
                 self.objectives[i], self.v[:, i], self.b[i] = objectives[k], at.v[:, k], at.b[k]
+        return objectives, bounds
 
     def within(self, tol: float) -> bool:
         """Tell whether the gaps of all tasks together say so."""

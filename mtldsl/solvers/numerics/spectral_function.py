@@ -91,4 +91,4 @@ class SpectrumFunction:
         ends = [self.ratios(s + t) * (s + t) for t in (step, -step)]
         alive = step > 0
         second = np.where(alive, (ends[0] - ends[1]) / (2.0 * np.where(alive, step, 1.0)), ratios)
-        return divided_differences(s, ratios * s, second, second)
+        return divided_differences(s, ratios * s, second, 0.5 * (ratios[:, None] + ratios))
