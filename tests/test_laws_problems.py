@@ -240,7 +240,7 @@ def test_weak_duality_on_random_points_and_multipliers(name):
     margin = 1e-7 * (1 + abs(reference.objective))
     finite = 0
     for size in (0.0, 0.1, 1.0, 10.0):
-        for _ in range(5):
+        for _ in range(2):
             blocks = {block: size * rng.normal(size=shape) for block, shape in form.shapes.items()}
             loss_duals = [size * rng.normal(size=loss.tasks.n_samples) for loss in form.losses]
             function_duals = [size * rng.normal(size=f.map.shape) for f in form.functions]
@@ -253,4 +253,4 @@ def test_weak_duality_on_random_points_and_multipliers(name):
             near = [disturbed(u, 0.1 * size, rng) for u in reference.loss_duals]
             bound = certify(form, reference.blocks, near, reference.function_duals).dual_bound
             assert bound <= reference.objective + margin
-    assert finite >= 20
+    assert finite >= 8

@@ -78,8 +78,8 @@ def test_no_page_runs_out_of_a_phone(address):
     assert len(pages) > 200
     wide = [
         one
-        for start in range(0, len(pages), 40)
-        for one in looked_at(address, pages[start : start + 40], 390)
+        for start in range(0, len(pages), 120)
+        for one in looked_at(address, pages[start : start + 120], 390)
     ]
     assert len(wide) == len(pages)
     assert not [one for one in wide if one["overflow"] > 0]

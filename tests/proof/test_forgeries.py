@@ -19,7 +19,7 @@ from tests.optima import solution_of
 from tests.proof.test_rank_deficient import model
 
 #: forgeries of a kind and a model, and those that fractions judge
-_MANY, _FEW = 4, 1
+_MANY, _FEW = 2, 1
 
 
 def _equal_to():

@@ -212,7 +212,7 @@ def test_names_that_others_use_are_answered_with_ours(typed, said):
 def test_what_is_counted_is_what_is_repeated(name):
     rng = np.random.default_rng(0)
     by, undefined = measure(name), 0
-    for _ in range(60):
+    for _ in range(25):
         n = int(rng.integers(2, 9))
         y = 1e3 + rng.normal(size=n) if by.needs == "values" else rng.choice([-1.0, 1.0], size=n)
         p = y + rng.normal(size=n) if by.needs == "values" else rng.integers(-2, 3, size=n).astype(float)

@@ -111,10 +111,10 @@ def test_bits_do_not_depend_on_workers(solver, words, each_cluster):
     distributed = pytest.importorskip("distributed")
     table = grouped("shuffled", m=12, n=360, d=5)
     local = cut(*table)
-    seen = [stated(local, words).solve(solver=solver, tol=1e-2, max_iter=12).W]
+    seen = [stated(local, words).solve(solver=solver, tol=1e-2, max_iter=5).W]
     with distributed.Client(each_cluster):
-        seen.append(stated(cut(*table), words).solve(solver=solver, tol=1e-2, max_iter=12).W)
-    again = stated(cut(*table), words).solve(solver=solver, tol=1e-2, max_iter=12).W
+        seen.append(stated(cut(*table), words).solve(solver=solver, tol=1e-2, max_iter=5).W)
+    again = stated(cut(*table), words).solve(solver=solver, tol=1e-2, max_iter=5).W
     assert seen[0].tobytes() == seen[1].tobytes() == again.tobytes()
 
 

@@ -149,7 +149,7 @@ def test_what_is_claimed_of_every_loss_penalty_and_layout(loss, kind, penalty, i
     here, own = layout(kind, PENALTIES.index(penalty) + 10 * LAYOUTS.index(kind))
     mean = kind == "table" and loss != "square_root_loss"
     found = []
-    cut, few = DistributedTasks.cut(here, 3), {"max_iter": 100}
+    cut, few = DistributedTasks.cut(here, 3), {"max_iter": 40}
     for tasks, limits in ((cut, {} if intercept else few), (here, few)):
         W = mtl.Weights(tasks, intercept=intercept)
         term = getattr(mtl, loss)(W, tasks, mean=True) if mean else getattr(mtl, loss)(W, tasks)

@@ -14,7 +14,7 @@ from mtldsl.normal_form.form import FunctionTerm, NormalForm
 
 
 @dataclass(frozen=True)
-class SpectrumSettings:
+class SpectralFunctionSettings:
     """Limits of differences between singular values.
 
     difference_share : of a singular value: the step of differences, and the distance within which two are one
@@ -25,7 +25,7 @@ class SpectrumSettings:
     zero_share: float = 1e-12
 
 
-SETTINGS = SpectrumSettings()
+SETTINGS = SpectralFunctionSettings()
 
 
 def divided_differences(
