@@ -29,19 +29,24 @@ from mtldsl.language.scalars import (
     picked_rows,
     selector,
 )
+from mtldsl.language.transpose import Transposed
 from mtldsl.utils.validation import as_whole, quoted
 
 # --------------------------------------------------------------------------------------------------------------
 # What the rows and columns of an expression are called: after the features and tasks of its weights, wherever each is one of them.
 
 
-def row_names(expression: Affine) -> tuple[str, ...]:
+def row_names(expression: Affine | Transposed) -> tuple[str, ...]:
     """The feature of every row; () where rows are mixtures of several, or where the summands' rows are of different ones."""
+    if isinstance(expression, Transposed):
+        return column_names(expression.of)
     return _agreed([_picked(part.left, part.weights.tasks.feature_names) for part in expression.parts])
 
 
-def column_names(expression: Affine) -> tuple[str, ...]:
+def column_names(expression: Affine | Transposed) -> tuple[str, ...]:
     """The task of every column; () where columns are mixtures of several, or where the summands' columns are of different ones."""
+    if isinstance(expression, Transposed):
+        return row_names(expression.of)
     of_parts = []
     for part in expression.parts:
         right = None if part.right is None else part.right.T
@@ -49,7 +54,7 @@ def column_names(expression: Affine) -> tuple[str, ...]:
     return _agreed(of_parts)
 
 
-def position_of(name: str, expression: Affine, axis: int, typed: str, told: bool = True) -> int:
+def position_of(name: str, expression: Affine | Transposed, axis: int, typed: str, told: bool = True) -> int:
     """The row (axis 0) or the column (axis 1) of that name; ModelError where there is none.
 
     told : whether the error says how a name of the other axis is written
@@ -244,7 +249,7 @@ class Affine(Mixable):
     # -------------------------------------------------------------------------------------- linear maps
 
     def __matmul__(self, right):
-        if isinstance(right, Affine):
+        if isinstance(right, Affine | Transposed):
             raise ModelError(
                 f"{self.text} @ ...: a product of two unknowns is not affine, so no term made of it is convex"
             )
@@ -315,10 +320,9 @@ class Affine(Mixable):
         return self._mapped(left, None if right is None else right.T.tocsr(), typed, text, latex)
 
     @property
-    def T(self):
-        raise ModelError(
-            f"{self.text}.T: transposes are not in the language; write A @ {self.text} or {self.text} @ A"
-        )
+    def T(self) -> Transposed:
+        """The transpose, which stands alone inside a word: `l21_norm(W.T)`."""
+        return Transposed(self)
 
     @property
     def mean(self):

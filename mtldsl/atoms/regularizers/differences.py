@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mtldsl.atoms.atom import ROUNDING_SHARE, register
-from mtldsl.atoms.regularizers.quadratic import QuadraticPenalty
+from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
+from mtldsl.atoms.regularizers.quadratic import KroneckerRidge, QuadraticPenalty
 from mtldsl.errors import ModelError
 from mtldsl.utils.arrays import read_dense
 from mtldsl.utils.interrupts import eigh
@@ -33,6 +34,10 @@ class _TaskQuadratic(QuadraticPenalty):
     def range_part(self, Z) -> np.ndarray:
         """The orthogonal projection of every row on the range of L."""
         raise NotImplementedError
+
+    def of_transpose(self, shape):
+        L: Any = self.task_quadratic(shape[0])
+        return KroneckerRidge(L, SpectralMatrix.multiple_of_identity(1.0, shape[1]))
 
     def dual_gauge(self, Z):
         outside = Z - self.range_part(Z)
