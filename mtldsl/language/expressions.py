@@ -161,10 +161,14 @@ class Affine(Mixable):
     def _plus(self, other, symbol, sign, reflected=False):
         if isinstance(other, Affine):
             if other.shape != self.shape:
-                raise ModelError(
-                    f"{self.text} {symbol} {other.text}: the shapes {self.shape} and {other.shape} differ; "
-                    "only expressions of one shape can be added"
-                )
+                shape = max(self.shape[0], other.shape[0]), max(self.shape[1], other.shape[1])
+                mine, theirs = self.broadcast_to(shape), other.broadcast_to(shape)
+                if mine is None or theirs is None:
+                    raise ModelError(
+                        f"{self.text} {symbol} {other.text}: the shapes {self.shape} and {other.shape} differ",
+                        write_instead="add expressions of one shape, or with one row or one column",
+                    )
+                return mine._plus(theirs, symbol, sign)
             parts = self.parts + tuple(_scaled(part, Number(sign)) for part in other.parts)
             offset = add_offsets(self.offset, other.offset, sign)
             right_text, right_latex = (
@@ -187,6 +191,20 @@ class Affine(Mixable):
         (text_a, latex_a, a), (text_b, latex_b, b) = pieces
         text, latex = f"{text_a} {symbol} {text_b}", f"{latex_a} {symbol} {latex_b}"
         return Affine(parts, self.shape, text, latex, Operation(symbol, (a, b)), 1, offset)
+
+    def broadcast_to(self, shape: tuple[int, int]) -> Affine | None:
+        """Its one row, or one column, repeated to this shape; None where it does not fit. Text and tree stay, for numpy adds it so, too."""
+        (p, q), (n, m) = self.shape, shape
+        if p not in (1, n) or q not in (1, m):
+            return None
+        left = np.ones((n, 1)) if p < n else None
+        right = np.ones((1, m)) if q < m else None
+        if left is None and right is None:
+            return self
+        latex = bracket(self, 2, "latex")
+        latex = latex if left is None else rf"\mathbf 1 {latex}"
+        latex = latex if right is None else rf"{latex} \mathbf 1^\top"
+        return self._mapped(left, right, self.tree, self.text, latex, min(self.precedence, 2))
 
     def __mul__(self, other):
         scalar = as_scalar(other)

@@ -262,6 +262,8 @@ def _instead(cls: type[Atom], name: str) -> str:
     if name in _COEFFICIENTS:
         tasks = ", tasks" if issubclass(cls, Loss) else ""
         return f"write 0.1 * {cls.name}(W{tasks}), a factor before the word"
+    if name in ("axis", "dim") and issubclass(cls, Regularizer):
+        return f"write {cls.name}(W.T), where rows and columns are exchanged"
     return ""
 
 
@@ -323,10 +325,14 @@ def loss(cls: type[Loss]):
             tasks = tasks if columns is None else tasks.select(columns)
         expected = (tasks.n_features, tasks.n_tasks)
         if W.shape != expected:
+            shared = all(part.weights.shared for part in W.parts)
             raise ModelError(
                 f"{W.text} has shape {W.shape}, but these tasks need {expected} (features x tasks); a loss takes "
                 "one column of weights for every task",
                 term=typed,
+                write_instead=f"add weights of tasks, W + {W.text}, or repeat the column, {bracket(W, 3)}[:, [0, 0, ...]]"
+                if shared
+                else "",
             )
         _require_same_columns(typed, W, tasks)
         with_intercept = {part.weights for part in W.parts if part.weights.intercept}

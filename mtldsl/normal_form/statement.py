@@ -182,7 +182,9 @@ def _symbols(statement: Any, told: TypedLatex, values: Mapping[str, float]) -> I
         columns = f"{q:,} tasks" if q == weights.tasks.n_tasks else f"{q:,} columns"
         yield (
             rf"{weights.latex} \in \mathbb{{R}}^{{{d} \times {q}}}",
-            f"the weights, {d:,} features by {columns}",
+            f"the weights that all tasks share, {d:,} features"
+            if weights.shared
+            else f"the weights, {d:,} features by {columns}",
         )
         if weights.intercept:
             yield rf"b \in \mathbb{{R}}^{{{q}}}", "the intercepts, one a task; nothing penalises them"

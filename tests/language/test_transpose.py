@@ -155,6 +155,7 @@ mtl.log_rank(W.T) | log_rank(W.T) | write log_rank(W), of the same singular valu
 mtl.columns_on_simplex(W.T) | W >= 0 and W.sum(axis=1) == 1
 mtl.feature_covariance_norm(W.T, None) | write task_covariance_norm(W, Omega)
 mtl.mkl_norm(W.T, [mtl.similarities.union()], p=2) | write mkl_norm(W, similarities)
+mtl.l21_norm(W, axis=0) | no parameter 'axis' | write l21_norm(W.T)
 mtl.l21_norm(W.T, weights=[1, 2]) | l21_norm(W.T, weights=array(2)) | 2 weights for 3 rows
 mtl.group_norm(W.T, [['x0']]) | group_norm(W.T) | no name 'x0' among red, green, blue
 mtl.squared_trace_norm(W.T) <= 1 | squared_trace_norm(W.T) <= 1 | is not a norm
