@@ -114,11 +114,24 @@ def test_latex_and_source_of_a_transpose():
     assert parse_objective(problem.objective.text, NAMES).text == problem.objective.text
 
 
-def test_proofs_files_and_other_tasks_of_a_transpose(tmp_path):
+@for_each(
+    "turned",
+    [
+        "l21_norm(W.T, weights=[1, 2, 3])",
+        "group_norm(W.T, [[0, 1]])",
+        "graph_laplacian(W.T, P)",
+        "mean_regularizer(W.T)",
+    ],
+)
+def test_a_proof_of_a_transpose_is_confirmed(turned, tmp_path):
+    problem = mtl.minimize(objective(turned))
+    verdict = mtl.verify_proof(problem.solve().certificate.save(tmp_path / "proof.npz"), problem)
+    assert verdict.confirmed and verdict.model_is_named
+
+
+def test_other_tasks_and_folds_of_a_transpose():
     problem = mtl.minimize(mtl.squared_loss(W, TASKS) + lam * mtl.l21_norm(W.T))
     solution = problem.solve()
-    verdict = mtl.verify_proof(solution.certificate.save(tmp_path / "proof.npz"), problem)
-    assert verdict.confirmed and verdict.model_is_named
     other = problem.with_tasks(mtl.Tasks.shared(-X, -Y, task_names=["red", "green", "blue"]))
     assert str(other) == str(problem)
     assert other.solve().objective == pytest.approx(solution.objective, rel=2e-6)

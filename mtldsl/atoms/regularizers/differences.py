@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -35,9 +35,12 @@ class _TaskQuadratic(QuadraticPenalty):
         """The orthogonal projection of every row on the range of L."""
         raise NotImplementedError
 
+    def spectral(self, n_columns: int) -> SpectralMatrix:
+        """L by its eigenvectors."""
+        raise NotImplementedError
+
     def of_transpose(self, shape):
-        L: Any = self.task_quadratic(shape[0])
-        return KroneckerRidge(L, SpectralMatrix.multiple_of_identity(1.0, shape[1]))
+        return KroneckerRidge(self.spectral(shape[0]), SpectralMatrix.multiple_of_identity(1.0, shape[1]))
 
     def dual_gauge(self, Z):
         outside = Z - self.range_part(Z)
@@ -168,6 +171,9 @@ class GraphLaplacian(_TaskQuadratic):
             W @ self.eigenvectors / (1.0 + step * np.maximum(self.eigenvalues, 0.0))
         ) @ self.eigenvectors.T
 
+    def spectral(self, n_columns):
+        return SpectralMatrix(self.eigenvectors, np.where(self._positive, self.eigenvalues, 0.0), 0.0)
+
     def lineality(self, n_columns):
         return self.eigenvectors[:, ~self._positive]
 
@@ -214,6 +220,9 @@ class MeanRegularizer(_TaskQuadratic):
     meaning: ClassVar[str] = "squared distances of the columns from their mean"
     formula: ClassVar[str] = r"\tfrac12\sum_i\|{}_{\cdot i}-\overline{{}}\|_2^2"
     curvature: ClassVar[float] = 1.0
+
+    def spectral(self, n_columns):
+        return SpectralMatrix(self.lineality(n_columns), np.zeros(1), 1.0)
 
     def lineality(self, n_columns):
         return np.full((n_columns, 1), n_columns**-0.5)
