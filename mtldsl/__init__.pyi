@@ -21,6 +21,7 @@ from mtldsl.language.learned_unknowns import FeatureCovariance, FeaturePrecision
 from mtldsl.language.objective import Objective
 from mtldsl.language.scalars import Parameter
 from mtldsl.language.task_similarity import TaskSimilarity
+from mtldsl.language.transpose import Transposed
 from mtldsl.language.weights import Weights
 from mtldsl.problems.method_comparison import compare
 from mtldsl.problems.named_models import model, models
@@ -198,22 +199,22 @@ def pairwise_log_loss(U: Affine, V: Affine, tasks: Tasks) -> Objective:
     r"""The negative log-likelihood of labellings over a graph of labels: the mean over samples of
     log sum over all labellings y of exp s_i(y), minus s_i(y_i)."""
 
-def ridge(W: Affine, weights: float | ArrayLike | None = None) -> Objective:
+def ridge(W: Affine | Transposed, weights: float | ArrayLike | None = None) -> Objective:
     r"""Ridge: 1/2 sum over entries of a_ij W_ij^2, which is 1/2 ||W||_F^2 without weights."""
 
-def frobenius_norm(W: Affine) -> Objective:
+def frobenius_norm(W: Affine | Transposed) -> Objective:
     r"""The Frobenius norm ||W||_F = sqrt(sum of squared entries), not squared."""
 
-def l1_norm(W: Affine | FeaturePrecision | TaskPrecision, weights: float | ArrayLike | None = None) -> Objective:
+def l1_norm(W: Affine | Transposed | FeaturePrecision | TaskPrecision, weights: float | ArrayLike | None = None) -> Objective:
     r"""The l1 norm: sum over entries of a_ij |W_ij|."""
 
-def sorted_l1_norm(W: Affine, weights: float | ArrayLike | None = None, q: float | None = None) -> Objective:
+def sorted_l1_norm(W: Affine | Transposed, weights: float | ArrayLike | None = None, q: float | None = None) -> Objective:
     r"""The sorted l1 norm (SLOPE, OWL): sum over k of a_k |W|_(k), |W|_(k) the k-th largest of all entries' absolute values."""
 
-def l21_norm(W: Affine, weights: float | ArrayLike | None = None) -> Objective:
+def l21_norm(W: Affine | Transposed, weights: float | ArrayLike | None = None) -> Objective:
     r"""The l2,1 norm: sum over rows r of a_r ||W_r||_2."""
 
-def l12_norm(W: Affine, weights: float | ArrayLike | None = None) -> Objective:
+def l12_norm(W: Affine | Transposed, weights: float | ArrayLike | None = None) -> Objective:
     r"""Group norm with one group per task: sum over columns i of a_i ||W_i||_2."""
 
 def l1_inf_norm(W: Affine, weights: float | ArrayLike | None = None) -> Objective:
@@ -225,13 +226,13 @@ def exclusive_lasso(W: Affine, groups: Iterable[Iterable[int | str]] | None = No
 def tree_norm(W: Affine, rows: Iterable[Iterable[int | str]] | None = None, columns: Iterable[Iterable[int | str]] | None = None, weights: float | ArrayLike | None = None) -> Objective:
     r"""Norm of the groups of a tree: sum over groups g of a_g ||W[g, :]||_F, or, of columns, sum over rows j and groups g of a_g ||W[j, g]||_2."""
 
-def group_norm(W: Affine, groups: Iterable[Iterable[int | str]], weights: float | ArrayLike | None = None) -> Objective:
+def group_norm(W: Affine | Transposed, groups: Iterable[Iterable[int | str]], weights: float | ArrayLike | None = None) -> Objective:
     r"""Norm of groups of rows: sum over groups g of a_g ||W[g, :]||_F."""
 
 def latent_group_norm(W: Affine, groups: Iterable[Iterable[int | str]], weights: float | ArrayLike | None = None) -> Objective:
     r"""Latent group norm: the least sum over groups g of a_g ||V_g||_F, where W is the sum of the V_g and V_g is zero outside of the rows g."""
 
-def column_group_norm(W: Affine, columns: Iterable[Iterable[int | str]] | None = None, weights: float | ArrayLike | None = None) -> Objective:
+def column_group_norm(W: Affine | Transposed, columns: Iterable[Iterable[int | str]] | None = None, weights: float | ArrayLike | None = None) -> Objective:
     r"""Norm of disjoint groups of columns: sum over groups c of a_c ||W_c||_F."""
 
 def half_squared_group_norm(W: Affine, columns: Iterable[Iterable[int | str]] | None = None) -> Objective:
@@ -240,43 +241,43 @@ def half_squared_group_norm(W: Affine, columns: Iterable[Iterable[int | str]] | 
 def half_squared_k_support_norm(W: Affine, r: int, columns: Iterable[Iterable[int | str]] | None = None) -> Objective:
     r"""Half the squared group k-support norm: min over eta in [0, 1]^q, sum eta <= r, of 1/2 sum over groups c ||W_c||_F^2 / eta_c."""
 
-def trace_norm(W: Affine) -> Objective:
+def trace_norm(W: Affine | Transposed) -> Objective:
     r"""The trace norm (nuclear norm): sum of the singular values of W."""
 
-def spectral_norm(W: Affine) -> Objective:
+def spectral_norm(W: Affine | Transposed) -> Objective:
     r"""The spectral norm (operator norm): the largest singular value of W."""
 
-def max_norm(W: Affine) -> Objective:
+def max_norm(W: Affine | Transposed) -> Objective:
     r"""The max norm (gamma_2 norm): min over W = A B^T, factors of any rank, of (largest row norm of A) times (largest row norm of B)."""
 
-def squared_trace_norm(W: Affine) -> Objective:
+def squared_trace_norm(W: Affine | Transposed) -> Objective:
     r"""The squared trace norm: (sum of the singular values of W)^2, no 1/2."""
 
 def squared_cluster_norm(W: Affine, lower: float, upper: float, trace: float) -> Objective:
     r"""The squared cluster norm (spectral box norm): min tr(W S^-1 W^T) over covariances S of the tasks, lower I <= S <= upper I, tr S <= trace."""
 
-def graph_laplacian(W: Affine, L: ArrayLike) -> Objective:
+def graph_laplacian(W: Affine | Transposed, L: ArrayLike) -> Objective:
     r"""Tasks on a graph: 1/2 tr(W L W^T), with L the graph's Laplacian."""
 
-def mean_regularizer(W: Affine) -> Objective:
+def mean_regularizer(W: Affine | Transposed) -> Objective:
     r"""Tasks near their mean: 1/2 sum over columns i of ||W_i - mean of the columns||^2."""
 
 def total_variation(W: Affine) -> Objective:
     r"""Total variation over tasks in their order: sum over i < q of ||W_{i+1} - W_i||_1."""
 
-def kronecker_ridge(W: Affine, rows: ArrayLike, columns: ArrayLike) -> Objective:
+def kronecker_ridge(W: Affine | Transposed, rows: ArrayLike, columns: ArrayLike) -> Objective:
     r"""Ridge between correlated features and tasks: 1/2 tr(A W B W^T), A (p, p) and B (q, q) given."""
 
-def mcp(W: Affine, gamma: float = 3.0, rows: bool = False) -> Objective:
+def mcp(W: Affine | Transposed, gamma: float = 3.0, rows: bool = False) -> Objective:
     r"""The minimax concave penalty (MCP), not convex: sum over entries of phi(|W_ij|), phi(t) = t - t^2 / (2 gamma) up to gamma, then gamma / 2."""
 
-def scad(W: Affine, a: float = 3.7, rows: bool = False) -> Objective:
+def scad(W: Affine | Transposed, a: float = 3.7, rows: bool = False) -> Objective:
     r"""The smoothly clipped absolute deviation (SCAD), not convex: sum over entries of phi(|W_ij|), phi'(t) = 1 up to 1, falling to 0 at a."""
 
-def capped_l1(W: Affine, tau: float, rows: bool = False) -> Objective:
+def capped_l1(W: Affine | Transposed, tau: float, rows: bool = False) -> Objective:
     r"""The capped l1 penalty, not convex: sum over entries of min(|W_ij|, tau)."""
 
-def rank(W: Affine) -> Objective:
+def rank(W: Affine | Transposed) -> Objective:
     r"""The rank of W, not convex: how many of its singular values are not zero (above 1e-10 of the largest)."""
 
 def log_rank(W: Affine, eps: float = 0.01) -> Objective:
@@ -297,10 +298,10 @@ def mkl_norm(W: Affine, similarities: Iterable[TaskSimilarity | ArrayLike], thet
 def matrix_normal(W: Affine, Sigma1: FeaturePrecision | ArrayLike, Sigma2: TaskPrecision | ArrayLike, eta: float = 1.0, rho: float = 1.0) -> Objective:
     r"""Matrix-normal prior of W with learned precisions: eta tr(Sigma1 W Sigma2 W^T) - rho (m log|Sigma1| + d log|Sigma2|)."""
 
-def feature_covariance_norm(W: Affine, D: FeatureCovariance) -> Objective:
+def feature_covariance_norm(W: Affine | Transposed, D: FeatureCovariance) -> Objective:
     r"""Multi-task feature learning (MTFL): tr(W^T D^{-1} W) with a covariance D of the features that is learned, tr D <= c."""
 
-def task_covariance_norm(W: Affine, Omega: TaskCovariance) -> Objective:
+def task_covariance_norm(W: Affine | Transposed, Omega: TaskCovariance) -> Objective:
     r"""Multi-task relationship learning (MTRL): tr(W Omega^{-1} W^T) with a covariance Omega of the tasks, learned, tr Omega <= c."""
 
 def columns_on_simplex(W: Affine, total: float = 1.0) -> Constraint:

@@ -121,7 +121,7 @@ MISTAKES = {
     "hinge_loss(C=)": (lambda s: mtl.hinge_loss(W, TASKS, C=10.0), mtl.ModelError, ["'C'", "write 0.1 * hinge_loss(W, tasks)"]),
     "np.mean(W)": (lambda s: np.mean(W), mtl.ModelError, ["np.mean of W", "W.sum() / n"]),
     "np.linalg.norm(W)": (lambda s: np.linalg.norm(W), mtl.ModelError, ["np.norm of W", "frobenius_norm(W)"]),
-    "np.transpose(W)": (lambda s: np.transpose(W), mtl.ModelError, ["np.transpose of W", "A @ W"]),
+    "np.transpose(W, (1, 0))": (lambda s: np.transpose(W, (1, 0)), mtl.ModelError, ["np.transpose of W", "write W.T"]),
     "np.clip(W, 0, 1)": (lambda s: np.clip(W, 0, 1), mtl.ModelError, ["of W", "W >= 0, W <= 1"]),
     "np.vstack([W, W])": (lambda s: np.vstack([W, W]), mtl.ModelError, ["np.vstack of W is not in the language"]),
     "Tasks.shared(X)": (lambda s: mtl.Tasks.shared(X), mtl.DataError, ["missing", "'Y'", "Tasks.shared(X, Y)"]),

@@ -69,6 +69,10 @@ class MatrixFunction(Atom):
     order_preserving: ClassVar[bool] = False
     #: subgradients depend only on the order of the entries in every row
     ordinal: ClassVar[bool] = False
+    #: g(W^T) = g(W)
+    transpose_invariant: ClassVar[bool] = False
+    #: what to write for a transpose where `of_transpose` has no answer; {0} stands for W of W^T, {word} for this word
+    instead_of_transpose: ClassVar[str] = ""
     #: in its field `weights` it is linear: c g_a + c' g_b = g_(c a + c' b), None being all ones
     weights_add: ClassVar[bool] = False
 
@@ -188,6 +192,10 @@ class MatrixFunction(Atom):
 
     def dual_project(self, Z) -> np.ndarray:
         return Z
+
+    def of_transpose(self, shape: tuple[int, int]) -> MatrixFunction | None:
+        """The function h of the language with h(W) = g(W^T) for W of this shape; None: there is none."""
+        return self if self.transpose_invariant else None
 
     def relaxed(self, factor: float) -> MatrixFunction:
         """The same with an eps that is `factor` times as large, where `is_reweighted` and the function allows one."""

@@ -402,6 +402,7 @@ class ColumnsOnSimplex(Set):
     total: float = 1.0
 
     name: ClassVar[str] = "columns_on_simplex"
+    instead_of_transpose: ClassVar[str] = "two constraints, {0} >= 0 and {0}.sum(axis=1) == 1"
     meaning: ClassVar[str] = "every column is nonnegative and has the sum <total>"
     formula: ClassVar[str] = r"({})_i \geq 0,\; \mathbf{1}^\top ({})_i = \tau \;\; \forall i"
     separable: ClassVar[str] = "columns"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import mtldsl
 from mtldsl.atoms.learned_structures.structure import Learned
-from mtldsl.atoms.matrix_function import Set
+from mtldsl.atoms.matrix_function import Atom, MatrixFunction, Set
 from mtldsl.language.arguments import unknown_of
 from mtldsl.language.vocabulary import WORDS
 
@@ -46,6 +46,7 @@ _USED = {
     "mtldsl.language.constraints": ["Constraint"],
     "mtldsl.language.expressions": ["Affine"],
     "mtldsl.language.objective": ["Objective"],
+    "mtldsl.language.transpose": ["Transposed"],
 }
 
 #: What a parameter of that name takes where a word does not have it from its class: what stands before the parameters.
@@ -106,6 +107,8 @@ def _word(name: str) -> str:
             kind = _written(types[parameter.name])
         else:
             kind = _ARGUMENTS[parameter.name]
+            if _takes_transposes(word.atom) and parameter.name == "W":
+                kind += " | Transposed"
             if getattr(word.atom, "of_precisions", False):
                 kind += " | FeaturePrecision | TaskPrecision"
         if parameter.default is None and "None" not in kind:
@@ -115,6 +118,13 @@ def _word(name: str) -> str:
     about = inspect.cleandoc(word.__doc__).split("\n\n")[0].replace("\n", "\n    ")
     result = "Constraint" if issubclass(word.atom, Set) else "Objective"
     return f'def {name}({", ".join(parameters)}) -> {result}:\n    r"""{about}"""\n'
+
+
+def _takes_transposes(cls: type[Atom]) -> bool:
+    """Tell whether some word of the class has a word for its transpose."""
+    if not issubclass(cls, MatrixFunction):
+        return False
+    return bool(cls.transpose_invariant) or cls.of_transpose is not MatrixFunction.of_transpose
 
 
 def _learned(matrix: Learned) -> str:

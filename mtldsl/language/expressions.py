@@ -29,19 +29,24 @@ from mtldsl.language.scalars import (
     picked_rows,
     selector,
 )
+from mtldsl.language.transpose import Transposed
 from mtldsl.utils.validation import as_whole, quoted
 
 # --------------------------------------------------------------------------------------------------------------
 # What the rows and columns of an expression are called: after the features and tasks of its weights, wherever each is one of them.
 
 
-def row_names(expression: Affine) -> tuple[str, ...]:
+def row_names(expression: Affine | Transposed) -> tuple[str, ...]:
     """The feature of every row; () where rows are mixtures of several, or where the summands' rows are of different ones."""
+    if isinstance(expression, Transposed):
+        return column_names(expression.of)
     return _agreed([_picked(part.left, part.weights.tasks.feature_names) for part in expression.parts])
 
 
-def column_names(expression: Affine) -> tuple[str, ...]:
+def column_names(expression: Affine | Transposed) -> tuple[str, ...]:
     """The task of every column; () where columns are mixtures of several, or where the summands' columns are of different ones."""
+    if isinstance(expression, Transposed):
+        return row_names(expression.of)
     of_parts = []
     for part in expression.parts:
         right = None if part.right is None else part.right.T
@@ -49,7 +54,7 @@ def column_names(expression: Affine) -> tuple[str, ...]:
     return _agreed(of_parts)
 
 
-def position_of(name: str, expression: Affine, axis: int, typed: str, told: bool = True) -> int:
+def position_of(name: str, expression: Affine | Transposed, axis: int, typed: str, told: bool = True) -> int:
     """The row (axis 0) or the column (axis 1) of that name; ModelError where there is none.
 
     told : whether the error says how a name of the other axis is written
@@ -156,10 +161,14 @@ class Affine(Mixable):
     def _plus(self, other, symbol, sign, reflected=False):
         if isinstance(other, Affine):
             if other.shape != self.shape:
-                raise ModelError(
-                    f"{self.text} {symbol} {other.text}: the shapes {self.shape} and {other.shape} differ; "
-                    "only expressions of one shape can be added"
-                )
+                shape = max(self.shape[0], other.shape[0]), max(self.shape[1], other.shape[1])
+                mine, theirs = self.broadcast_to(shape), other.broadcast_to(shape)
+                if mine is None or theirs is None:
+                    raise ModelError(
+                        f"{self.text} {symbol} {other.text}: the shapes {self.shape} and {other.shape} differ",
+                        write_instead="add expressions of one shape, or with one row or one column",
+                    )
+                return mine._plus(theirs, symbol, sign)
             parts = self.parts + tuple(_scaled(part, Number(sign)) for part in other.parts)
             offset = add_offsets(self.offset, other.offset, sign)
             right_text, right_latex = (
@@ -182,6 +191,20 @@ class Affine(Mixable):
         (text_a, latex_a, a), (text_b, latex_b, b) = pieces
         text, latex = f"{text_a} {symbol} {text_b}", f"{latex_a} {symbol} {latex_b}"
         return Affine(parts, self.shape, text, latex, Operation(symbol, (a, b)), 1, offset)
+
+    def broadcast_to(self, shape: tuple[int, int]) -> Affine | None:
+        """Its one row, or one column, repeated to this shape; None where it does not fit. Text and tree stay, for numpy adds it so, too."""
+        (p, q), (n, m) = self.shape, shape
+        if p not in (1, n) or q not in (1, m):
+            return None
+        left = np.ones((n, 1)) if p < n else None
+        right = np.ones((1, m)) if q < m else None
+        if left is None and right is None:
+            return self
+        latex = bracket(self, 2, "latex")
+        latex = latex if left is None else rf"\mathbf 1 {latex}"
+        latex = latex if right is None else rf"{latex} \mathbf 1^\top"
+        return self._mapped(left, right, self.tree, self.text, latex, min(self.precedence, 2))
 
     def __mul__(self, other):
         scalar = as_scalar(other)
@@ -244,7 +267,7 @@ class Affine(Mixable):
     # -------------------------------------------------------------------------------------- linear maps
 
     def __matmul__(self, right):
-        if isinstance(right, Affine):
+        if isinstance(right, Affine | Transposed):
             raise ModelError(
                 f"{self.text} @ ...: a product of two unknowns is not affine, so no term made of it is convex"
             )
@@ -315,10 +338,9 @@ class Affine(Mixable):
         return self._mapped(left, None if right is None else right.T.tocsr(), typed, text, latex)
 
     @property
-    def T(self):
-        raise ModelError(
-            f"{self.text}.T: transposes are not in the language; write A @ {self.text} or {self.text} @ A"
-        )
+    def T(self) -> Transposed:
+        """The transpose, which stands alone inside a word: `l21_norm(W.T)`."""
+        return Transposed(self)
 
     @property
     def mean(self):

@@ -31,8 +31,9 @@ from mtldsl.language.constraints import Constraint
 from mtldsl.language.expressions import Affine
 from mtldsl.language.learned_unknowns import LearnedUnknown
 from mtldsl.language.objective import Objective, Term
-from mtldsl.language.scalars import ONE, Operation, constructor_text
+from mtldsl.language.scalars import ONE, Operation, bracket, constructor_text
 from mtldsl.language.substitution import columns_of
+from mtldsl.language.transpose import Transposed
 from mtldsl.language.weights import Weights
 from mtldsl.language.word_examples import example_of
 from mtldsl.utils.validation import as_flag, complete, quoted
@@ -261,6 +262,8 @@ def _instead(cls: type[Atom], name: str) -> str:
     if name in _COEFFICIENTS:
         tasks = ", tasks" if issubclass(cls, Loss) else ""
         return f"write 0.1 * {cls.name}(W{tasks}), a factor before the word"
+    if name in ("axis", "dim") and issubclass(cls, Regularizer):
+        return f"write {cls.name}(W.T), where rows and columns are exchanged"
     return ""
 
 
@@ -275,6 +278,8 @@ def _typed(cls, argument, atom: Atom | None, extra=(), given: dict[str, Any] | N
 def _require_affine(cls, argument) -> None:
     if isinstance(argument, Affine):
         return
+    if isinstance(argument, Transposed):
+        raise _no_transpose(cls, argument, f"{cls.name}({argument.text})")
     hint = ""
     if isinstance(argument, Tasks):
         hint = (
@@ -287,6 +292,19 @@ def _require_affine(cls, argument) -> None:
     raise ModelError(
         f"{cls.name}({short(argument)}, ...): the first argument must be an expression of Weights, "
         f"not {type(argument).__name__}{hint}"
+    )
+
+
+def _no_transpose(cls: type[Atom], W: Transposed, typed: str) -> ModelError:
+    """The error for a word that does not take this transpose."""
+    if issubclass(cls, Loss):
+        what = f"a loss takes one column of weights for every task, and {W.text} has one for every feature"
+        return ModelError(what, term=typed, write_instead=f"write {cls.name}({W.of.text}, tasks)")
+    advice = getattr(cls, "instead_of_transpose", "") or "a word of {0} itself"
+    return ModelError(
+        f"the language has no word for {cls.name} of a transpose",
+        term=typed,
+        write_instead="write " + advice.format(bracket(W.of, 3), word=cls.name),
     )
 
 
@@ -307,10 +325,14 @@ def loss(cls: type[Loss]):
             tasks = tasks if columns is None else tasks.select(columns)
         expected = (tasks.n_features, tasks.n_tasks)
         if W.shape != expected:
+            shared = all(part.weights.shared for part in W.parts)
             raise ModelError(
                 f"{W.text} has shape {W.shape}, but these tasks need {expected} (features x tasks); a loss takes "
                 "one column of weights for every task",
                 term=typed,
+                write_instead=f"add weights of tasks, W + {W.text}, or repeat the column, {bracket(W, 3)}[:, [0, 0, ...]]"
+                if shared
+                else "",
             )
         _require_same_columns(typed, W, tasks)
         with_intercept = {part.weights for part in W.parts if part.weights.intercept}
@@ -387,7 +409,8 @@ def regularizer(cls: type[Regularizer], nested: Callable[..., Objective] | None 
     def word(W, *args, **kwargs):
         if isinstance(W, LearnedUnknown):
             return of_precision(cls, W, args, kwargs)
-        _require_affine(cls, W)
+        if not isinstance(W, Transposed):
+            _require_affine(cls, W)
         given = listed_once(cls, _given(cls, args, kwargs, _typed(cls, W, None)))
         parameters = by_position(cls, given, W, _typed(cls, W, None))
         families = families_of(cls.name, parameters["groups"]) if nested is not None else []
@@ -395,11 +418,18 @@ def regularizer(cls: type[Regularizer], nested: Callable[..., Objective] | None 
             return sum_of_families(word, nested, W, given, families)
         atom = cls(**parameters)
         typed = _typed(cls, W, atom, given=given)
-        atom = label_graph.grouped_by_edges(atom, W)
+        if isinstance(W, Affine):
+            atom = label_graph.grouped_by_edges(atom, W)
         problem = atom.check(W.shape)
         if problem:
             raise ModelError(f"{problem}", term=typed)
-        return Objective([Term(ONE, atom, W, typed, atom.latex(W.latex))])
+        latex = atom.latex(W.latex)
+        if isinstance(W, Affine):
+            return Objective([Term(ONE, atom, W, typed, latex)])
+        same = atom.of_transpose(W.of.shape)
+        if same is None:
+            raise _no_transpose(cls, W, typed)
+        return Objective([Term(ONE, same, W.of, typed, latex, of_transpose=atom)])
 
     return with_signature(word, cls, [parameter("W")], [])
 

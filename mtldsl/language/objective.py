@@ -30,10 +30,24 @@ class Term:
     source: Tasks | None = None  # the tasks as typed, where the loss makes others of them
     of_learned: bool = False  # a norm of a matrix that is learned, which then is the argument
     learned: tuple = ()  # of a structure: each of its matrices, a `LearnedUnknown` or, where it is given, a `SpectralMatrix`
+    of_transpose: Atom | None = (
+        None  # the word that was typed of the argument's transpose, where `atom` is the same of the argument
+    )
 
     @property
     def is_loss(self) -> bool:
         return isinstance(self.atom, Loss)
+
+    @property
+    def typed_atom(self) -> Atom:
+        """The word as typed."""
+        return self.atom if self.of_transpose is None else self.of_transpose
+
+    @property
+    def tree(self) -> Operation:
+        """The argument as typed."""
+        tree = self.argument.tree
+        return tree if self.of_transpose is None else Operation("T", (tree,))
 
     @property
     def data(self) -> Tasks | None:
@@ -170,7 +184,7 @@ class Objective(NoArray):
         ball = partial(_ball, term, text)
         now = ball(radius.value)  # what is wrong with it is said here, also where a Parameter will change
         given = ParametricBall(ball, radius) if radius.parameters else now
-        tree = Operation("ball", (c, term.atom, term.argument.tree, radius))
+        tree = Operation("ball", (c, term.typed_atom, term.tree, radius))
         return Constraint(given, term.argument, text, rf"{term.latex} \leq {radius.latex}", tree)
 
     def __lt__(self, other):
@@ -219,7 +233,7 @@ def _ball(term: Term, text: str, radius: float) -> Set:
     ball = term.atom.ball(radius / factor) if isinstance(term.atom, Regularizer) else None
     if ball is None:
         raise ModelError(
-            f"{term.atom.name} is not a norm, and only norms and rank may be bounded",
+            f"{term.typed_atom.name} is not a norm, and only norms and rank may be bounded",
             term=text,
             write_instead=f"bound a norm, such as l1_norm, or add lam * {term.atom_text} to the objective",
         )

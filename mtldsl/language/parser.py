@@ -27,6 +27,7 @@ from mtldsl.language.scalars import Scalar
 from mtldsl.language.similarity_helpers import TaskSimilarity
 from mtldsl.language.source_text import SETTINGS, Source, Syntax, is_compared, kind_of, place_of
 from mtldsl.language.suggestions import meant, nearest
+from mtldsl.language.transpose import Transposed
 from mtldsl.language.vocabulary import (
     CALLABLE,
     METRICS,
@@ -42,7 +43,7 @@ from mtldsl.language.vocabulary import (
 
 #: method -> (what has it, that in words, how it is typed)
 METHODS_OF_VALUES = {
-    "sum": (Affine | KernelWeights, "an expression of weights", ".sum(axis=0)"),
+    "sum": (Affine | Transposed | KernelWeights, "an expression of weights", ".sum(axis=0)"),
     "trace": (LearnedUnknown, "a matrix that is learned", ".trace()"),
 }
 
@@ -160,7 +161,7 @@ def shorten_text(text: str) -> str:
 # Text to the same tree that Python code makes: a whitelisted walk over Python's syntax tree. Nothing is ever executed.
 #
 # What may be written: names that were given, the words of the language, numbers, + - * / @, unary minus, one comparison, indices
-# (whole numbers, names, slices, lists), `.sum(axis=...)`, keyword arguments, lists, True, False, None and inf; of a matrix that is
+# (whole numbers, names, slices, lists), `.T`, `.sum(axis=...)`, keyword arguments, lists, True, False, None and inf; of a matrix that is
 # learned, one bound `Sigma1 >> 0.01` or `Sigma1 << 100`, and `.trace()`; of kernel weights, `p_norm(theta, 2) <= 1`, and `.sum()`.
 # Everything else is refused with the place where it stands.
 
@@ -192,7 +193,7 @@ _REFUSED: dict[type, str] = {
     ast.ListComp: "comprehensions are not in the language; write the list out",
     ast.GeneratorExp: "comprehensions are not in the language; write the list out",
     ast.Lambda: "functions cannot be written here",
-    ast.Attribute: "the only attributes in the language are .sum(axis=...) and .trace()",
+    ast.Attribute: "the only attributes in the language are .T, .sum(axis=...) and .trace()",
     ast.NamedExpr: "names are not assigned here; give numbers in [parameters] and matrices in [arrays]",
     ast.IfExp: "conditions are not in the language",
     ast.Dict: "the language has no braces; a list is written [a, b]",
@@ -333,7 +334,7 @@ class SyntaxWalk(CallSyntax):
 
     def _subscript(self, node, depth):
         value = self.value(node.value, depth)
-        if not isinstance(value, Affine | np.ndarray):
+        if not isinstance(value, Affine | Transposed | np.ndarray):
             raise self.error(f"{kind_of(value)} has no rows and columns to choose from", node.value)
         index = node.slice
         if isinstance(index, ast.Tuple):
@@ -343,6 +344,14 @@ class SyntaxWalk(CallSyntax):
         else:
             key = self._index(index, depth)
         return self._applied(operator.getitem, node, value, key)
+
+    def _attribute(self, node, depth):
+        if node.attr != "T":
+            raise self.error(_REFUSED[ast.Attribute], node)
+        value = self.value(node.value, depth)
+        if not isinstance(value, Affine | Transposed | np.ndarray):
+            raise self.error(f".T belongs to an expression of weights, not to {kind_of(value)}", node.value)
+        return value.T
 
     def _index(self, node, depth):
         if isinstance(node, ast.Slice):
@@ -372,7 +381,7 @@ class SyntaxWalk(CallSyntax):
 
 def _is_operand(value) -> bool:
     plain = isinstance(value, Real | list | np.ndarray) and not isinstance(value, bool)
-    return plain or isinstance(value, Affine | Objective | Scalar | LearnedUnknown)
+    return plain or isinstance(value, Affine | Transposed | Objective | Scalar | LearnedUnknown)
 
 
 def _two_constraints(first: str, second: str) -> str:

@@ -111,7 +111,7 @@ _OF_ARRAYS = {
     "norm": "write frobenius_norm({0}), or trace_norm, l1_norm, l21_norm",
     "svd": "write trace_norm({0}), the sum of singular values",
     "diff": "write total_variation({0})",
-    "transpose": "write A @ {0} or {0} @ A",
+    "transpose": "write {0}.T",
     "clip": "write constraints, subject_to=[{0} >= 0, {0} <= 1]",
     "max": "write a constraint, {0} <= 1, or l1_inf_norm({0})",
     "amax": "write a constraint, {0} <= 1, or l1_inf_norm({0})",
@@ -150,6 +150,8 @@ class Mixable(NoArray):
             return self.sum(*args[1:], **kwargs)  # type: ignore[attr-defined]
         if name == "dot" and len(args) == 2 and not kwargs:
             return args[0] @ args[1]
+        if name == "transpose" and len(args) == 1 and not kwargs:
+            return self.T  # type: ignore[attr-defined]
         if name in ("shape", "ndim", "size"):
             return function._implementation(*args, **kwargs)
         raise ModelError(
@@ -540,7 +542,7 @@ class Operation:
 
     name     : "block" (a name) · "+" "-" (two operands) · "*" (a `Scalar`, an expression) · "@" (a matrix on either side) ·
                "[]" (an expression, its rows, its columns) · "sum" (an expression, an axis) · "beside" (columns after columns) ·
-               ">=" "<=" "==" (two sides) · "in" (a set, an expression) · "ball" (a norm's factor, the norm, an expression, the radius)
+               "T" (an expression) · ">=" "<=" "==" (two sides) · "in" (a set, an expression) · "ball" (a norm's factor, the norm, an expression, the radius)
     operands : operations, arrays, numbers, `Scalar`s
 
     The second evaluation of an objective walks this tree (`mtldsl.certificates.plain`); all else reads `Affine.parts`, which are made

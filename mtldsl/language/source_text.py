@@ -20,6 +20,7 @@ from mtldsl.language.learned_unknowns import KernelWeights, LearnedUnknown, Weig
 from mtldsl.language.objective import Objective
 from mtldsl.language.scalars import Scalar
 from mtldsl.language.similarity_helpers import TaskSimilarity
+from mtldsl.language.transpose import Transposed
 
 # --------------------------------------------------------------------------------------------------------------
 # What a value of the language is, in words, for messages.
@@ -27,6 +28,7 @@ from mtldsl.language.similarity_helpers import TaskSimilarity
 _KINDS = [
     (bool, "a truth value"),
     (Affine, "an expression of weights"),
+    (Transposed, "a transpose of weights"),
     (Objective, "a sum of losses and regularizers"),
     (Constraint, "a constraint"),
     (RangeConstraint, "a constraint"),

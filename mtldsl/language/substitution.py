@@ -17,7 +17,7 @@ from mtldsl.data.tasks import Tasks
 from mtldsl.errors import ModelError
 from mtldsl.language.arguments import fit_loss_to_tasks
 from mtldsl.language.constraints import Constraint, RangeConstraint
-from mtldsl.language.expressions import Affine
+from mtldsl.language.expressions import Affine, AffineTerm
 from mtldsl.language.label_graph import score_tasks
 from mtldsl.language.learned_unknowns import LearnedUnknown
 from mtldsl.language.objective import Objective, Term
@@ -80,11 +80,10 @@ def shares_of(losses: Sequence[Term]) -> TaskPartition | None:
 
 def columns_of(argument: Affine) -> np.ndarray | None:
     """The columns that every part of an expression takes of its weights, as in (L + S)[:, [0, 2]]; None where rows are mapped, tasks are
-    mixed, or the parts take different columns."""
-    found: list[Any] = [
-        _picked(part.right, part.weights.shape[1]) for part in argument.parts if part.left is None
-    ]
-    if len(found) < len(argument.parts) or any(one is None for one in found):
+    mixed, or the parts take different columns. Weights that tasks share have no column of one task."""
+    of_tasks = [part for part in argument.parts if not part.weights.shared]
+    found: list[Any] = [_picked(part.right, part.weights.shape[1]) for part in of_tasks if part.left is None]
+    if not found or len(found) < len(of_tasks) or any(one is None for one in found):
         return None
     first = found[0]
     return first if all(np.array_equal(one, first) for one in found) else None
@@ -224,7 +223,8 @@ def replace_tasks(
                             write_instead=f"give the {kind}s in the order of the old ones",
                         )
                 exchanged[weights] = weights.of_tasks(tasks)
-            parts.append(replace(part, weights=exchanged[weights]))
+            right = np.ones((1, tasks.n_tasks)) if some and _is_repeated(part) else part.right
+            parts.append(replace(part, weights=exchanged[weights], right=right))
         shape = _shape_of_some(argument, tasks) if some else argument.shape
         tree, precedence, offset = argument.tree, argument.precedence, argument.offset
         return Affine(parts, shape, argument.text, argument.latex, tree, precedence, offset)
@@ -267,11 +267,25 @@ def replace_tasks(
 
 def _shape_of_some(argument: Affine, tasks: Tasks) -> tuple[int, int]:
     """The shape that an expression of all tasks has over some of them. ModelError where it mixes tasks, or adds a number for each."""
-    if argument.offset is not None or any(part.right is not None for part in argument.parts):
+    if argument.offset is not None or any(
+        part.right is not None and not _is_repeated(part) for part in argument.parts
+    ):
         raise ModelError(
             f"{argument.text} says something of each task, so that none can be left out", term=argument.text
         )
-    return argument.shape[0], tasks.n_tasks
+    shared = all(part.weights.shared and part.right is None for part in argument.parts)
+    return argument.shape[0], argument.shape[1] if shared else tasks.n_tasks
+
+
+def _is_repeated(part: AffineTerm) -> bool:
+    """Tell whether it is a column that all tasks share, once a task."""
+    right = part.right
+    return (
+        part.weights.shared
+        and isinstance(right, np.ndarray)
+        and right.shape[0] == 1
+        and bool(np.all(right == 1.0))
+    )
 
 
 def _require_any_tasks(one, text: str, tasks: Tasks) -> None:

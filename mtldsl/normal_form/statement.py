@@ -182,7 +182,9 @@ def _symbols(statement: Any, told: TypedLatex, values: Mapping[str, float]) -> I
         columns = f"{q:,} tasks" if q == weights.tasks.n_tasks else f"{q:,} columns"
         yield (
             rf"{weights.latex} \in \mathbb{{R}}^{{{d} \times {q}}}",
-            f"the weights, {d:,} features by {columns}",
+            f"the weights that all tasks share, {d:,} features"
+            if weights.shared
+            else f"the weights, {d:,} features by {columns}",
         )
         if weights.intercept:
             yield rf"b \in \mathbb{{R}}^{{{q}}}", "the intercepts, one a task; nothing penalises them"
@@ -214,13 +216,14 @@ def _symbols(statement: Any, told: TypedLatex, values: Mapping[str, float]) -> I
         yield rf"{name} \in \mathbb{{R}}^{{{_TIMES.join(map(str, shape))}}}", "given numbers"
     for term, latex in zip(statement.objective.terms, told.terms, strict=True):
         own = re.search(r"\\Delta_\{\d+\}", latex)
-        words = meaning_of(term.atom)
+        words = meaning_of(term.typed_atom)
         yield latex, words.replace(r"$\Delta$", f"${own[0]}$") if own else words
     for constraint, latex in zip(statement.constraints, told.constraints, strict=True):
         atom = getattr(constraint, "atom", None)
         norm = getattr(atom, "of", None)  # of a ball
         if norm is not None:
-            yield latex.rpartition(r" \leq ")[0].rpartition(r" \, ")[2], meaning_of(norm)
+            typed = constraint.tree.operands[1] if constraint.tree.name == "ball" else norm
+            yield latex.rpartition(r" \leq ")[0].rpartition(r" \, ")[2], meaning_of(typed)
         elif atom is not None and atom.meaning:
             yield latex, meaning_of(atom)
 

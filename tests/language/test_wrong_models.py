@@ -71,7 +71,6 @@ mtl.Weights(REAL, intercept='no') | intercept='no' | intercept=False
 mtl.l1_norm(W) < 1 | l1_norm(W) < 1 | <=
 mtl.minimize(mtl.squared_loss(W, REAL), subject_to=None) | subject_to=None | subject_to=[W >= 0]
 mtl.minimize(mtl.squared_loss(W, REAL) + lam * mtl.l1_norm(W)).path(lam, 3.5) | path(lam, 3.5) | list of numbers | [10.0, 1.0, 0.1]
-W.T @ W | W.T | transposes | W @ A
 mtl.rank(W) >= 2 | rank(W) >= 2 | not convex | write <=
 mtl.rank(W) == 2 | rank(W) == 2 | write <=
 mtl.rank(W) < 2 | rank(W) < 2 | write <=

@@ -113,6 +113,9 @@ class FeatureCovarianceNorm(_CovarianceNorm):
     covariance: Range = field(default=SET_BY_MODEL, metadata={"matrix": 0})
 
     name: ClassVar[str] = "feature_covariance_norm"
+    instead_of_transpose: ClassVar[str] = (
+        "task_covariance_norm({0}, Omega) with Omega = TaskCovariance(tasks)"
+    )
     meaning: ClassVar[str] = "multi-task feature learning (MTFL)"
     formula: ClassVar[str] = r"\operatorname{tr}({}^\top D^{-1} {})"
     learns: ClassVar[tuple[Learned, ...]] = (Learned("D", "features", "covariance"),)
@@ -155,6 +158,7 @@ class TaskCovarianceNorm(_CovarianceNorm):
     covariance: Range = field(default=SET_BY_MODEL, metadata={"matrix": 0})
 
     name: ClassVar[str] = "task_covariance_norm"
+    instead_of_transpose: ClassVar[str] = "feature_covariance_norm({0}, D) with D = FeatureCovariance(tasks)"
     meaning: ClassVar[str] = "multi-task relationship learning (MTRL)"
     formula: ClassVar[str] = r"\operatorname{tr}({} \Omega^{-1} {}^\top)"
     learns: ClassVar[tuple[Learned, ...]] = (Learned("Omega", "tasks", "covariance"),)

@@ -86,6 +86,9 @@ class MatrixNormal(Structure):
     tasks: Range | SpectralMatrix = field(default=SET_BY_MODEL, metadata={"matrix": 1})
 
     name: ClassVar[str] = "matrix_normal"
+    instead_of_transpose: ClassVar[str] = (
+        "matrix_normal({0}, Sigma1, Sigma2), Sigma1 of features and Sigma2 of tasks"
+    )
     meaning: ClassVar[str] = "the negative logarithm of a matrix-normal prior, up to constants"
     formula: ClassVar[str] = (
         r"\eta \operatorname{tr}(\Sigma_1 {} \Sigma_2 {}^\top) - \rho (m \log|\Sigma_1| + d \log|\Sigma_2|)"

@@ -85,6 +85,7 @@ class MKLNorm(Structure, Regularizer):
     about: KernelWeightBall | np.ndarray | None = field(default=None, metadata={"matrix": 0})
 
     name: ClassVar[str] = "mkl_norm"
+    instead_of_transpose: ClassVar[str] = "mkl_norm({0}, similarities), whose similarities are of columns"
     unchecked: ClassVar[str] = (
         "its value is a minimum over kernel weights, found by an iteration that has its own tolerance"
     )

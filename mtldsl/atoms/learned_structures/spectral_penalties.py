@@ -39,6 +39,7 @@ class ConcaveSpectrum(WithoutConjugate, Structure):
 
     eps: float
     exact_formula: ClassVar[str] = ""  # LaTeX for eps = 0
+    instead_of_transpose: ClassVar[str] = "{word}({0}), of the same singular values"
     separable: ClassVar[str] = "spectrum"
     convex: ClassVar[bool] = False
     weak_convexity: ClassVar[float] = np.inf  # m such that g + m/2 ||W||_F^2 is convex (inf: none)

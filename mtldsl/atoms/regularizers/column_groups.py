@@ -11,7 +11,8 @@ import numpy as np
 from mtldsl.atoms.atom import Separability, column_groups, register
 from mtldsl.atoms.matrix_function import Regularizer
 from mtldsl.atoms.prox.shrinkage import half_squared_k_support, shares_of_norms, shrinkage
-from mtldsl.atoms.regularizers.group_norms import checked_family
+from mtldsl.atoms.regularizers.group_norms import GroupNorm, checked_family
+from mtldsl.atoms.regularizers.l1_and_l21_norms import L21Norm
 from mtldsl.atoms.regularizers.norm_base import WeightedNorm, checked_group_weights
 from mtldsl.errors import ModelError
 from mtldsl.utils.validation import as_list, as_whole, quoted
@@ -126,6 +127,9 @@ class ColumnGroupNorm(ColumnGroups, WeightedNorm):
     @property
     def parts(self):
         return self.scales
+
+    def of_transpose(self, shape):
+        return L21Norm(self.weights) if self.columns is None else GroupNorm(self.columns, self.weights)
 
     def cell_norms(self, W):
         return self.norms(W)

@@ -35,6 +35,10 @@ class ConcaveSizes(WithoutConjugate, Regularizer):
     def scales(self):
         return ROWS if self.rows else ENTRIES
 
+    @property
+    def transpose_invariant(self) -> bool:
+        return not self.rows
+
     def penalty(self, t) -> np.ndarray:
         """phi(t), elementwise for t >= 0."""
         raise NotImplementedError

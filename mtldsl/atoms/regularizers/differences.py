@@ -10,7 +10,8 @@ from typing import ClassVar
 import numpy as np
 
 from mtldsl.atoms.atom import ROUNDING_SHARE, register
-from mtldsl.atoms.regularizers.quadratic import QuadraticPenalty
+from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
+from mtldsl.atoms.regularizers.quadratic import KroneckerRidge, QuadraticPenalty
 from mtldsl.errors import ModelError
 from mtldsl.utils.arrays import read_dense
 from mtldsl.utils.interrupts import eigh
@@ -33,6 +34,13 @@ class _TaskQuadratic(QuadraticPenalty):
     def range_part(self, Z) -> np.ndarray:
         """The orthogonal projection of every row on the range of L."""
         raise NotImplementedError
+
+    def spectral(self, n_columns: int) -> SpectralMatrix:
+        """L by its eigenvectors."""
+        raise NotImplementedError
+
+    def of_transpose(self, shape):
+        return KroneckerRidge(self.spectral(shape[0]), SpectralMatrix.multiple_of_identity(1.0, shape[1]))
 
     def dual_gauge(self, Z):
         outside = Z - self.range_part(Z)
@@ -163,6 +171,9 @@ class GraphLaplacian(_TaskQuadratic):
             W @ self.eigenvectors / (1.0 + step * np.maximum(self.eigenvalues, 0.0))
         ) @ self.eigenvectors.T
 
+    def spectral(self, n_columns):
+        return SpectralMatrix(self.eigenvectors, np.where(self._positive, self.eigenvalues, 0.0), 0.0)
+
     def lineality(self, n_columns):
         return self.eigenvectors[:, ~self._positive]
 
@@ -209,6 +220,9 @@ class MeanRegularizer(_TaskQuadratic):
     meaning: ClassVar[str] = "squared distances of the columns from their mean"
     formula: ClassVar[str] = r"\tfrac12\sum_i\|{}_{\cdot i}-\overline{{}}\|_2^2"
     curvature: ClassVar[float] = 1.0
+
+    def spectral(self, n_columns):
+        return SpectralMatrix(self.lineality(n_columns), np.zeros(1), 1.0)
 
     def lineality(self, n_columns):
         return np.full((n_columns, 1), n_columns**-0.5)

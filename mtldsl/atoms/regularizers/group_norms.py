@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from mtldsl.atoms.atom import ENTRIES, MATRIX, ROWS, Separability, in_parentheses, register, row_groups
+from mtldsl.atoms.atom import (
+    ENTRIES,
+    MATRIX,
+    REGISTRY,
+    ROWS,
+    Separability,
+    in_parentheses,
+    register,
+    row_groups,
+)
 from mtldsl.atoms.prox.shrinkage import shrinkage
 from mtldsl.atoms.regularizers.norm_base import Norm, WeightedNorm, checked_group_weights
 from mtldsl.errors import ModelError
@@ -262,6 +271,11 @@ class GroupNorm(WeightedNorm):
         )
         return GroupNorm([*self.groups, free.tolist()], weights)
 
+    def of_transpose(self, shape):
+        stated = self.stated(shape[::-1])
+        column_group_norm: Any = REGISTRY["column_group_norm"]  # whose file imports this one
+        return column_group_norm(stated.groups, stated.weights)
+
     def row_groups(self, shape):
         if self.rows.size != shape[0]:
             return None
@@ -317,6 +331,7 @@ class FrobeniusNorm(Norm):
     name: ClassVar[str] = "frobenius_norm"
     meaning: ClassVar[str] = "the Frobenius norm"
     formula: ClassVar[str] = r"\|{}\|_F"
+    transpose_invariant: ClassVar[bool] = True
     separable: ClassVar[str] = "matrix"
     monotone: ClassVar[bool] = True
     order_preserving: ClassVar[bool] = True
@@ -387,6 +402,9 @@ class TreeNorm(Norm):
     weights: float | np.ndarray | None = None
 
     name: ClassVar[str] = "tree_norm"
+    instead_of_transpose: ClassVar[str] = (
+        "tree_norm({0}, columns=groups), which takes groups of columns row by row"
+    )
     meaning: ClassVar[str] = "the sum over groups $g$ of a tree of the norms of their weights"
     formula: ClassVar[str] = r"\sum_g a_g \|{}_g\|"
     monotone: ClassVar[bool] = True

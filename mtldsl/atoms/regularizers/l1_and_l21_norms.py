@@ -24,6 +24,7 @@ from mtldsl.atoms.regularizers.norm_base import (
     check_broadcast,
     check_length,
     checked_weights,
+    transposed_weights,
 )
 from mtldsl.errors import ModelError
 from mtldsl.utils.validation import quoted
@@ -85,6 +86,9 @@ class L12Norm(WeightedNorm):
 
     def check(self, shape):
         return check_length(self.weights, shape[1], "columns (tasks)")
+
+    def of_transpose(self, shape):
+        return L21Norm(self.weights)
 
     def cell_norms(self, W):
         return np.sqrt(np.einsum("rc,rc->c", W, W))
@@ -172,6 +176,9 @@ class L1Norm(WeightedNorm):
             return self
         return L1Norm(np.broadcast_to(self.weights, shape)[rows])
 
+    def of_transpose(self, shape):
+        return L1Norm(transposed_weights(self.weights))
+
     def entry_slopes(self, W):
         threshold = self.thresholds(1.0)
         slope = threshold * np.sign(W)
@@ -256,6 +263,9 @@ class L21Norm(_RowNorm):
     def on_rows(self, rows, shape):
         return L21Norm(self.weights[rows]) if isinstance(self.weights, np.ndarray) else self
 
+    def of_transpose(self, shape):
+        return L12Norm(self.weights)
+
 
 @register
 @dataclass(frozen=True, eq=False)
@@ -295,6 +305,9 @@ class L1InfNorm(_RowNorm):
     weights: float | np.ndarray | None = None
 
     name: ClassVar[str] = "l1_inf_norm"
+    instead_of_transpose: ClassVar[str] = (
+        "l12_norm({0}), the columns' Euclidean norms, in place of their largest entries"
+    )
     meaning: ClassVar[str] = r"the $\ell_{1,\infty}$ norm, the sum of the rows' largest absolute entries"
     formula: ClassVar[str] = r"\|{}\|_{1,\infty}"
     weighted_formula: ClassVar[str] = r"\sum_r a_r \|{}_{r\cdot}\|_\infty"
@@ -371,6 +384,7 @@ class SortedL1Norm(Norm):
         r"$a_1 \geq a_2 \geq \dots \geq 0$"
     )
     formula: ClassVar[str] = r"\sum_k a_k |{}|_{(k)}"
+    transpose_invariant: ClassVar[bool] = True
     monotone: ClassVar[bool] = True
 
     def __post_init__(self):
@@ -478,6 +492,7 @@ class TotalVariation(Norm):
     """
 
     name: ClassVar[str] = "total_variation"
+    instead_of_transpose: ClassVar[str] = "l1_norm({0}[1:, :] - {0}[:-1, :])"
     meaning: ClassVar[str] = "the total variation over tasks in their order"
     formula: ClassVar[str] = r"\sum_{i<q}\|{}_{\cdot\,i+1}-{}_{\cdot\,i}\|_1"
     separable: ClassVar[str] = "rows"

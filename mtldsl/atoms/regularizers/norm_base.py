@@ -73,6 +73,11 @@ def check_broadcast(weights, shape: tuple[int, int]) -> str | None:
     return f"weights of shape {weights.shape} do not broadcast to the argument's shape {tuple(shape)}"
 
 
+def transposed_weights(weights):
+    """Weights that broadcast to the shape of W, as weights that broadcast to that of its transpose."""
+    return np.atleast_2d(weights).T if isinstance(weights, np.ndarray) else weights
+
+
 class Norm(Regularizer):
     """A norm or seminorm g: g* is the indicator of {Z : dual_gauge(Z) <= 1}."""
 

@@ -11,7 +11,7 @@ from scipy import sparse
 from mtldsl.atoms.atom import RowProfile, in_parentheses, register
 from mtldsl.atoms.matrix_function import Regularizer
 from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix, kronecker_apply, two_sided_product
-from mtldsl.atoms.regularizers.norm_base import check_broadcast, checked_weights
+from mtldsl.atoms.regularizers.norm_base import check_broadcast, checked_weights, transposed_weights
 from mtldsl.errors import ModelError
 from mtldsl.utils.arrays import read_dense
 from mtldsl.utils.caching import cached_property
@@ -144,6 +144,9 @@ class KroneckerRidge(QuadraticPenalty):
     def two_sided_quadratic(self):
         return self.rows, self.columns
 
+    def of_transpose(self, shape):
+        return KroneckerRidge(self.columns, self.rows)
+
     def check(self, shape):
         for S, side, what in (
             (self.rows, shape[0], "rows (features)"),
@@ -275,6 +278,9 @@ class Ridge(QuadraticPenalty):
         if not isinstance(self.weights, np.ndarray):
             return self
         return Ridge(np.broadcast_to(self.weights, shape)[rows])
+
+    def of_transpose(self, shape):
+        return Ridge(transposed_weights(self.weights))
 
     @cached_property
     def strong_convexity(self) -> float:

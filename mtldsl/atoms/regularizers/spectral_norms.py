@@ -196,6 +196,7 @@ class MaxNorm(Norm):
     """
 
     name: ClassVar[str] = "max_norm"
+    transpose_invariant: ClassVar[bool] = True
     unchecked: ClassVar[str] = (
         "its value is the optimum of a semidefinite program, found by an iteration to 1e-8"
     )
@@ -339,6 +340,7 @@ class Rank(WithoutConjugate, Regularizer):
     """
 
     name: ClassVar[str] = "rank"
+    transpose_invariant: ClassVar[bool] = True
     meaning: ClassVar[str] = "the rank, which is not convex"
     formula: ClassVar[str] = r"\operatorname{rank}({})"
     separable: ClassVar[str] = "spectrum"
@@ -387,6 +389,7 @@ class TraceNorm(Norm):
     """
 
     name: ClassVar[str] = "trace_norm"
+    transpose_invariant: ClassVar[bool] = True
     meaning: ClassVar[str] = "the trace norm, the sum of the singular values"
     formula: ClassVar[str] = r"\|{}\|_*"
     separable: ClassVar[str] = "spectrum"
@@ -430,6 +433,7 @@ class SpectralNorm(Norm):
     """
 
     name: ClassVar[str] = "spectral_norm"
+    transpose_invariant: ClassVar[bool] = True
     meaning: ClassVar[str] = "the spectral norm, the largest singular value"
     formula: ClassVar[str] = r"\|{}\|_2"
     separable: ClassVar[str] = "spectrum"
@@ -479,6 +483,7 @@ class SquaredTraceNorm(Regularizer):
     """
 
     name: ClassVar[str] = "squared_trace_norm"
+    transpose_invariant: ClassVar[bool] = True
     meaning: ClassVar[str] = "the squared trace norm, the sum of the singular values squared as a whole"
     formula: ClassVar[str] = r"\|{}\|_*^2"
     separable: ClassVar[str] = "spectrum"

@@ -44,6 +44,8 @@ def matrix_of(tree: Any, blocks: Mapping[str, np.ndarray], sizes: bool = False) 
         return np.asarray(value).sum(axis=axis, keepdims=True)
     if name == "[]":
         return matrix_of(operands[0], blocks, sizes)[operands[1], :][:, operands[2]]
+    if name == "T":
+        return matrix_of(operands[0], blocks, sizes).T
     left, right = (matrix_of(one, blocks, sizes) for one in operands)
     if name == "@":
         return left @ right
@@ -204,15 +206,15 @@ class TypedPoint:
     # ----------------------------------------------------------------------------------------------- penalties
 
     def _penalty(self, term: Any, kernels: Any) -> float | None:
-        definition, atom = DEFINITIONS.get(term.atom.name), term.atom
+        definition, atom = DEFINITIONS.get(term.typed_atom.name), term.typed_atom
         if term.of_learned:
             matrix = spectrum_of(self._learned(term.argument)).dense()
             return None if definition is None else definition.function(matrix, atom)
-        W = matrix_of(term.argument.tree, self.blocks)
+        W = matrix_of(term.tree, self.blocks)
         return self._of_matrix(term, definition, W, kernels)
 
     def _of_matrix(self, term: Any, definition: Definition | None, W, kernels) -> Any:
-        atom = term.atom
+        atom = term.typed_atom
         if definition is None and term.learned:  # a structure of one's own, without a plain formula
             return atom.value_at(W, tuple(self._learned(one) for one in term.learned))
         if definition is not None and definition.kind == "kept":
@@ -232,22 +234,24 @@ class TypedPoint:
         return tuple(spectrum_of(self._learned(one)) for one in term.learned)
 
     def _rounding_of_penalty(self, term: Any, kernels: Any) -> float:
-        definition = DEFINITIONS.get(term.atom.name)
+        definition = DEFINITIONS.get(term.typed_atom.name)
         if term.of_learned:
             return ROUNDING_UNITS * EPS * abs(self._penalty(term, kernels) or 0.0)
-        W = matrix_of(term.argument.tree, self.blocks)
+        W = matrix_of(term.tree, self.blocks)
         if definition is not None and definition.kind == "between":
-            value, spread = _of_weights(definition, term.atom, W)
+            value, spread = _of_weights(definition, term.typed_atom, W)
             return spread + (definition.within + ROUNDING_UNITS * EPS) * value
-        step = 2.0 * EPS * matrix_of(term.argument.tree, self.blocks, sizes=True)
+        step = 2.0 * EPS * matrix_of(term.tree, self.blocks, sizes=True)
         plain, rng = self._of_matrix(term, definition, W, kernels), np.random.default_rng(0)
         if plain is None:
             return 0.0
         if definition is not None and definition.kind == "spectrum":
             s = _padded(singular_values(W), len(W))
             by = ROUNDING_UNITS * EPS * s.max(initial=0.0) + float(np.linalg.norm(step))
-            r = definition.function(s, term.atom)
-            moved = [np.abs(definition.function(np.maximum(s + u, 0.0), term.atom) - r) for u in (by, -by)]
+            r = definition.function(s, term.typed_atom)
+            moved = [
+                np.abs(definition.function(np.maximum(s + u, 0.0), term.typed_atom) - r) for u in (by, -by)
+            ]
             return float(np.sum(np.maximum(*moved))) + ROUNDING_UNITS * EPS * abs(plain)
         moved = [W + rng.choice([-1.0, 1.0], W.shape) * step for _ in range(SETTINGS.rounding_directions)]
         total = rounding_seen(plain, [self._of_matrix(term, definition, one, kernels) for one in moved])
@@ -256,7 +260,7 @@ class TypedPoint:
                 total += ROUNDING_UNITS * len(W) * EPS * abs(plain)
             if definition.size is not None:
                 more = (self._matrices(term, kernels),) if definition.kind == "kept" else ()
-                total += ROUNDING_UNITS * EPS * abs(definition.size(W, *more, term.atom))
+                total += ROUNDING_UNITS * EPS * abs(definition.size(W, *more, term.typed_atom))
         return total
 
     # --------------------------------------------------------------------------------------------- constraints

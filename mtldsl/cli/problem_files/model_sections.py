@@ -162,7 +162,7 @@ PLUGINS = FileTable("plugins", _RULES, check=_check)
 
 #: A kind of weights -> its options, and what each must be.
 KINDS: dict[str, Rules] = {
-    "Weights": {"intercept": SWITCH},
+    "Weights": {"intercept": SWITCH, "shared": SWITCH},
     "NodeWeights": {"intercept": SWITCH},
     "EdgeWeights": {
         "edges": (
@@ -180,7 +180,7 @@ _LACKS = {
 
 
 def _read_weights(reading: ProblemFileReader) -> None:
-    """W = {}, W = {intercept = true}, U = "NodeWeights", V = "EdgeWeights", V = {kind = "EdgeWeights", edges = [["a", "b"]]}.
+    """W = {}, W = {intercept = true}, w = {shared = true}, U = "NodeWeights", V = "EdgeWeights", V = {kind = "EdgeWeights", edges = [["a", "b"]]}.
 
     A file without the table has one W, or the weights of the model that it names.
     """
@@ -223,7 +223,7 @@ def _weights(reading: ProblemFileReader, name: str, options) -> Weights:
             return EdgeWeights(tasks, options.get("edges", "all"), name)
         if kind == "NodeWeights":
             return NodeWeights(tasks, name, intercept=intercept)
-        return Weights(tasks, intercept, name)
+        return Weights(tasks, intercept, name, options.get("shared", False))
 
 
 WEIGHTS = FileTable("weights", names=True, read=_read_weights)

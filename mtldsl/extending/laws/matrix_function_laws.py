@@ -268,6 +268,19 @@ def traits_are_what_they_say(atom):
         holds(change <= most, f"the gradient changes by more than curvature={atom.curvature:g} a unit")
 
 
+_SHAPE_OF_TRANSPOSE = WEIGHTS_SHAPE[::-1]
+
+
+@law(LAWS, MatrixFunction, lambda atom: atom.of_transpose(_SHAPE_OF_TRANSPOSE) is not None)
+def word_of_the_transpose_has_the_same_value(atom):
+    """h = of_transpose(shape) fits this shape, and h(W^T) is g(W) by the reference of h."""
+    h = atom.of_transpose(_SHAPE_OF_TRANSPOSE)
+    refusal = h.check(_SHAPE_OF_TRANSPOSE)
+    holds(refusal is None, f"check of the word of the transpose says: {refusal}")
+    W = inside_domain(atom, matrix(atom, 22))
+    same(function_value(h, W.T), atom.value(W), "value of the transpose", rel=max(1e-10, atom.accuracy))
+
+
 @_with_prox()
 def separable_prox_acts_on_each_part_alone(atom):
     """Changing one part of W changes that part of the prox only; "spectrum": the prox commutes with rotations."""
