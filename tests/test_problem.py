@@ -1,5 +1,7 @@
 """minimize, solve, path, lambda_max, warm starts, interruption: what a user calls on a problem."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -88,3 +90,13 @@ def test_a_point_below_the_optimum_does_not_keep_out_the_optimum():
     assert monitor.certificate.relative_gap < -6e-7
     assert monitor(Point({"W": np.array([[1.0]])}, *multipliers, 2))
     assert monitor.certificate.relative_gap == 0 and monitor.incumbent.blocks["W"][0, 0] == 1.0
+
+
+def test_a_solved_problem_of_two_matrices_is_pickled():
+    """Without what its form has found out, of which functions are a part."""
+    tasks = shared(3)
+    L, S = mtl.Weights(tasks, name="L"), mtl.Weights(tasks, name="S")
+    problem = mtl.minimize(mtl.squared_loss(L + S, tasks) + mtl.trace_norm(L) + mtl.l1_norm(S))
+    objective = problem.solve().objective
+    again = pickle.loads(pickle.dumps(problem))
+    assert str(again) == str(problem) and again.solve().objective == objective

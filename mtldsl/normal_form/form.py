@@ -79,6 +79,10 @@ class NormalForm:
         """Return what was found out about this form, and about others of one statement that differ from it in the sizes of coefficients alone."""
         return {}
 
+    def __getstate__(self) -> dict:
+        """Without what was found out, which may hold functions that no file takes."""
+        return {key: value for key, value in self.__dict__.items() if key != "remembered"}
+
     def share(self, remembered: dict) -> None:
         """`remembered` is that of the forms of this statement's shape before it."""
         self.__dict__["remembered"] = remembered

@@ -238,6 +238,10 @@ class Statement(Displayable):
         self._made: tuple[tuple[float, ...], NormalForm] | None = None
         self._remembered: dict[tuple, dict] = {}
 
+    def __getstate__(self) -> dict:
+        """Without what its forms have found out."""
+        return self.__dict__ | {"_remembered": {}}
+
     def __str__(self) -> str:
         return self._text
 
