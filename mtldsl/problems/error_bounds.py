@@ -185,10 +185,9 @@ def _refuse_unknown(problem: Any, parameter: Parameter, form: NormalForm, typed:
 
 
 def _is_proportional(one: Any, other: Any, name: str, typed: str) -> bool:
-    """Tell whether a term's coefficient, typed at 1 and at pi, is a multiple of the parameter; it is a constant otherwise.
+    """Tell whether a coefficient is a multiple of the parameter, and no constant, by its values at 1 and pi: lam^2 + 2 is 3 lam at 1 and 2.
 
-    ModelError where it is neither. No formula that one types takes both values of a multiple by chance: lam^2 + 2 has those of 3 lam at 1
-    and 2.
+    ModelError where it is neither.
     """
     a, b = (
         np.asarray(getattr(term, "coefficients", getattr(term, "coefficient", None))) for term in (one, other)
