@@ -112,12 +112,11 @@ class ParameterForm:
                 modulus = float(Q[0][0, 0])
             self.parts.append(FunctionPart(k, grows != self.inverse, _is_quadratic(f), modulus))
         diagonal = not np.any(self.M - np.diag(np.diag(self.M)))
-        own = [self.form.functions[part.index] for part in self.parts]
         alone = all(
             _is_quadratic(f)
             and f.atom.separable == "entries"
             and all(entry.right is None for entry in f.map.entries)
-            for f in own
+            for f in (self.form.functions[part.index] for part in self.parts)
         )
         self.by_task = diagonal and alone
         #: the M-norm of a row of inputs of a task is so many times its Euclidean one
