@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.exceptions import UndefinedMetricWarning
 
+from mtldsl.data.input_checks import refuse_missing_texts
 from mtldsl.errors import DataError
 from mtldsl.estimators.sample_weights import of_rows
 from mtldsl.estimators.targets import (
@@ -226,6 +227,7 @@ def to_spread(y, rows: int) -> np.ndarray:
         values, own = np.unique(
             column[~gone].astype(str if table.dtype == object else table.dtype), return_inverse=True
         )
+        refuse_missing_texts(values.tolist(), np.bincount(own, minlength=len(values)), "y")
         if len(values) * rows > max(own.size, 2 * rows):  # two classes are classes however few rows there are
             values, own = values[:1], np.zeros_like(own)
         for k in range(1 if len(values) == 2 else 0, len(values)):

@@ -21,6 +21,7 @@ from mtldsl.estimators import (
     LabelGraphClassifier,
     MultiTaskClassifier,
     MultiTaskClassifierCV,
+    MultiTaskKFold,
     MultiTaskRegressor,
     MultiTaskRegressorCV,
 )
@@ -101,6 +102,7 @@ WRONG = {
     "a report of other tasks": (lambda: GroupedMultiTaskRegressor(unseen="mean").fit(TX, Ty, groups=IDS).report("never.html", TX, Ty, groups=np.full(len(TX), "new")), DataError, ["no row here has a label and a task that was learned", "rows of tasks such as 'task "]),
     "a missing class as text": (lambda: MultiTaskClassifier().fit(XL, np.where(np.arange(len(XL)) < 3, "nan", np.where(YL[:, 0] > 0, "yes", "no"))), DataError, ["y holds the text 'nan' in 3 rows", "astype(str)", "write None or NaN in its place, such as y.mask(y == 'nan')"]),
     "a missing class as text, of columns": (lambda: MultiTaskClassifier().fit(XL, pd.DataFrame({"u": np.where(YL[:, 0] > 0, "yes", " ")})), DataError, ["column 'u' of y holds the text ' ' in 40 rows"]),
+    "a missing class as text, of folds": (lambda: list(MultiTaskKFold(2).split(XL, np.where(YL > 0, "yes", ""))), DataError, ["y holds the text ''"]),
     "a missing task as text": (lambda: GroupedMultiTaskRegressor().fit(TX, Ty, groups=np.where(np.arange(len(TX)) < 3, "NA", IDS)), DataError, ["groups holds the text 'NA' in 3 rows", "leave these rows out, or give the task another name"]),
     "weights in another order": (lambda: MultiTaskRegressor().fit(X, LABELS, sample_weight=LABELS[LABELS.columns[::-1]].abs() + 1), DataError, ["sample_weight: column 'y2' is number 0, and number 2 of the labels", "write sample_weight[list(y.columns)]"]),
     "weights in another order, of tasks": (lambda: mtl.Tasks.shared(X, LABELS, sample_weights=LABELS[LABELS.columns[::-1]].abs() + 1), DataError, ["sample_weights: column 'y2' is number 0"]),
