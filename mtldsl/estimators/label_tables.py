@@ -227,7 +227,7 @@ def to_spread(y, rows: int) -> np.ndarray:
         values, own = np.unique(
             column[~gone].astype(str if table.dtype == object else table.dtype), return_inverse=True
         )
-        refuse_missing_texts(values.tolist(), np.bincount(own, minlength=len(values)), "y")
+        refuse_missing_texts(values.tolist(), np.bincount(own, minlength=len(values)).tolist(), "y")
         if len(values) * rows > max(own.size, 2 * rows):  # two classes are classes however few rows there are
             values, own = values[:1], np.zeros_like(own)
         for k in range(1 if len(values) == 2 else 0, len(values)):
