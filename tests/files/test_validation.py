@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mtldsl.cli.command_line import main
-from mtldsl.cli.problem_files.problem_file import load_problem
+from mtldsl.cli.problem_files.problem_file import ProblemFile, load_problem
 from mtldsl.errors import MTLError
 from tests.loops import for_each
 
@@ -213,7 +213,7 @@ def test_a_proven_choice_is_cross_validates(load):
 
 
 @pytest.mark.slow
-def test_reports_say_in_a_sentence_what_is_proven(tmp_path, capsys):
+def test_reports_say_in_a_sentence_what_is_proven(tmp_path, capsys, monkeypatch):
     path = tmp_path / "p.toml"
     path.write_text(FILE + PROVEN, encoding="utf-8")
     assert main(["cv", str(path), "--json"]) == 0
@@ -234,4 +234,5 @@ def test_reports_say_in_a_sentence_what_is_proven(tmp_path, capsys):
         capsys.readouterr().out.split()
     )
     assert "for no mu between 0.1 and 100" in page.read_text(encoding="utf-8")
+    monkeypatch.setattr(ProblemFile, "choose", None)  # a proof states its value: nothing is chosen anew
     assert main(["verify", str(tmp_path / "proof.npz"), str(path)]) == 0

@@ -100,6 +100,8 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from mtldsl.cli.problem_files.data_sections import ARRAYS, DATA, GROUPS, SPLIT, check_scheduler
 from mtldsl.cli.problem_files.model_sections import LEARNED, PARAMETERS, PLUGINS, TOP, WEIGHTS, stated_problem
 from mtldsl.cli.problem_files.section import TABLE, FileContent, FileTable, ProblemFileReader
@@ -198,9 +200,10 @@ class ProblemFile(FileContent):
         from mtldsl.problems.path import grid_of
 
         if "regret" in self.validation:  # any value of an interval may be the one
-            self.choose()
-            return
-        values = grid_of(self.problem, self.validation["values"], None, "[validation]").values
+            (parameter,) = self.validation["values"]
+            values = {parameter: self._stated_values(parameter, proof)}
+        else:
+            values = grid_of(self.problem, self.validation["values"], None, "[validation]").values
         before = [parameter.value for parameter in values]
         for point in product(*values.values()):
             for parameter, value in zip(values, point, strict=True):
@@ -209,6 +212,25 @@ class ProblemFile(FileContent):
                 return
         for parameter, value in zip(values, before, strict=True):
             parameter.value = value
+
+    def _stated_values(self, parameter, proof: dict) -> list[float]:
+        """Values of the parameter at which some coefficient is one of the proof's, or its neighbour by rounding."""
+        from mtldsl.certificates.proof_writer import describe_form
+
+        before, parameter.value = parameter.value, 1.0
+        at_one = describe_form(self.problem.form())
+        parameter.value = before
+        stated, ones = (
+            {float(f["coefficient"]) for f in form["functions"]}
+            | {float(np.ravel(f["coefficients"])[0]) for f in form["losses"]}
+            for form in (proof, at_one)
+        )
+        ratios = {a / b for a in stated for b in ones if a > 0.0 and b > 0.0}
+        return [
+            value
+            for one in sorted(ratios)
+            for value in (one, np.nextafter(one, 0.0), np.nextafter(one, np.inf))
+        ]
 
     @property
     def tuned_for(self) -> Any:
