@@ -2,16 +2,19 @@
 
 import copy
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.certificates.checker.choice_check import CheckedFold
+from mtldsl.certificates.checker.choice_check import CheckedFold, possible_score
 from mtldsl.certificates.checker.choice_file import read_choice, write_choice
 from mtldsl.certificates.checker.proof_file import DataArrays
 from mtldsl.cli.command_line import main
 from mtldsl.errors import DataError, ModelError
+from mtldsl.problems import proven_choice
+from mtldsl.solution.measures import measure
 from tests.loops import for_each
 from tests.models import separate, shared
 
@@ -74,10 +77,6 @@ def test_saved_choices_are_confirmed(tmp_path, case):
     assert mtl.verify_proof(tmp_path / "choice.npz", tasks).confirmed
 
 
-def boxes_of(choice, data, low, high):
-    return [CheckedFold(choice, k, data).box(low, high, 0, len(choice["values"]) - 1) for k in range(2)]
-
-
 @pytest.mark.slow
 @for_each("case", CASES)
 @pytest.mark.parametrize("noise", [0.0, 0.1])
@@ -85,14 +84,15 @@ def test_scores_lie_in_the_boxes_of_any_fits(tmp_path, case, noise):
     """Weights, multipliers and intercepts with noise in them prove wider boxes, never wrong ones."""
     problem, lam, tasks = model(*case, seed=1)
     path = choose(problem, lam, case[3], regret=5.0, max_fits=2).proof.save(tmp_path / "choice.npz")
-    choice, rng = read_choice(path), np.random.default_rng(0)
+    choice, rng, by = read_choice(path), np.random.default_rng(0), measure(case[3])
     for name in ("weights", "intercepts"):
         for one in choice[name] or []:
             one += noise * np.abs(one).max() * rng.normal(size=one.shape)
     for one in choice["multipliers"]:
         one *= 1.0 - noise  # they sum to zero still
     for low, high in ((0.3, 3.0), (0.9, 1.1)):
-        boxes = boxes_of(choice, DataArrays.of_tasks(tasks), low, high)
+        folds = [CheckedFold(choice, k, DataArrays.of_tasks(tasks)) for k in range(2)]
+        boxes = [fold.box(low, high, 0, len(choice["values"]) - 1) for fold in folds]
         for value in (low, np.sqrt(low * high), high):
             lam.value = float(value)
             for k, box in enumerate(boxes):
@@ -104,13 +104,54 @@ def test_scores_lie_in_the_boxes_of_any_fits(tmp_path, case, noise):
                     z = z + np.repeat(exact.intercept, held_out.counts)
                 slack = 2e-4 * (1.0 + np.abs(z))  # what a fit to 1e-11 may be off
                 assert (box.low - slack <= z).all() and (z <= box.high + slack).all()
+                truth, possible = held_out.per_task(held_out.targets), possible_score(folds[k], case[3], box)
+                own = [by.of_task(y, answers(by, one)) for y, one in zip(truth, held_out.per_task(z), strict=True)]  # fmt: skip
+                assert possible.low - 1e-3 <= np.nanmean(own) <= possible.high + 1e-3
     assert np.isfinite([*boxes[0].low, *boxes[0].high]).all()
+
+
+def answers(by, z):
+    return np.where(z >= 0.0, 1.0, -1.0) if by.needs == "labels" else z
 
 
 def rows_of(tasks, mask):
     if tasks.is_shared:
         return np.flatnonzero(mask)
     return [np.flatnonzero(own) for own in tasks.per_task(mask)]
+
+
+def test_an_optimum_at_the_end_of_the_diameter_is_just_inside(tmp_path):
+    """One row that hardly counts, and weights of 1 without multipliers: the optimum is 0, the other end."""
+    tasks = mtl.Tasks.shared(np.array([[1e-3], [1e-3], [1.0]]), np.zeros((3, 1)))
+    W, lam = mtl.Weights(tasks), mtl.Parameter(1.0)
+    problem = mtl.minimize(mtl.squared_loss(W, tasks) + lam * mtl.ridge(W))
+    found = choose(problem, lam, "mse", folds=[([0, 1], [2])], max_fits=2)
+    choice = read_choice(found.proof.save(tmp_path / "choice.npz"))
+    choice["weights"][0][:] = 1.0
+    choice["multipliers"][0][:] = 0.0
+    fold = CheckedFold(choice, 0, DataArrays.of_tasks(tasks))
+    box = fold.box(1.0, 1.0, 0, 1)
+    assert -1e-5 < box.low[0] <= 0.0 and 1.0 <= box.high[0] < 1.0 + 1e-5
+    assert -1e-5 < fold.linear_bound(box, 0, np.ones(1)) <= 0.0
+    assert -2.0 - 1e-5 < fold.linear_bound(box, 0, np.full(1, -2.0)) <= -2.0
+
+
+def test_intercepts_lie_where_they_are_bounded(tmp_path):
+    """The row in the middle of those learned on has the intercept beside centred rows as its score, which moves with lam."""
+    X = np.array([0.0, 0.1, 0.2, 0.3, 4.0, 9.0])
+    y = np.array([1.0, 1.0, -1.0, 1.0, -1.0, -1.0])
+    tasks = mtl.Tasks.shared(np.append(X, X.mean())[:, None], np.append(y, 1.0)[:, None])
+    W, lam = mtl.Weights(tasks, intercept=True), mtl.Parameter(1.0)
+    problem = mtl.minimize(mtl.logistic_loss(W, tasks) + lam * mtl.ridge(W))
+    folds = [(np.arange(6), [6])]
+    found = choose(problem, lam, "accuracy", (0.25, 4.0), folds=folds, max_fits=2, tol=1e-12)
+    choice = read_choice(found.proof.save(tmp_path / "choice.npz"))
+    box = CheckedFold(choice, 0, DataArrays.of_tasks(tasks)).box(1.0, 1.0, 0, 1)
+    learned = tasks.take_rows(np.arange(6))
+    exact = problem.with_tasks(learned).solve(tol=1e-12).decision_function(tasks.X[6:])[0, 0]
+    assert box.low[0] <= exact <= box.high[0] < box.low[0] + 3.0
+    ends = [choice["intercepts"][0][k, 0] + X.mean() * choice["weights"][0][k, 0, 0] for k in range(2)]
+    assert min(abs(exact - end) for end in (np.mean(ends), box.low[0], box.high[0])) > 0.05
 
 
 def _wider(choice):
@@ -295,7 +336,7 @@ def test_the_command_checks_a_choice(honest, tmp_path, capsys):
     assert "the claim is NOT confirmed" in capsys.readouterr().out
 
 
-def test_choices_that_no_checker_reads_are_not_saved(tmp_path):
+def test_choices_that_no_checker_reads_are_not_saved(tmp_path, monkeypatch):
     path = tmp_path / "choice.npz"
 
     def said(problem, lam, metric="accuracy", **options):
@@ -317,6 +358,10 @@ def test_choices_that_no_checker_reads_are_not_saved(tmp_path):
         mtl.minimize(mtl.logistic_loss(W, scaled) + lam * mtl.ridge(W)), lam
     )
     problem, lam, _ = model(*CASES[0])
+    monkeypatch.setattr(proven_choice, "SETTINGS", replace(proven_choice.SETTINGS, kept_bytes=1000))
+    large = choose(problem, lam, "accuracy", max_fits=2).proof
+    assert "they are too large" in refusal_of(lambda: large.save(path))
+    monkeypatch.undo()
     copied = copy.deepcopy(choose(problem, lam, "accuracy", max_fits=2).proof)
     assert "were not kept" in refusal_of(lambda: copied.save(path))
     assert not path.exists()

@@ -422,7 +422,7 @@ def check_choice(choice: dict, data: DataArrays, tol: float, typed: str) -> Choi
     own = _mean_of([_own_score(fold, metric, chosen) for fold in folds], typed)
     score = float(own.low), float(own.high)
     gaps = [fold.gap_and_size(chosen) for fold in folds]
-    gap = max(float((one / size).high) for one, size in gaps)
+    gap = max(float((one / abs(size)).high) for one, size in gaps)
 
     def gain(low: float, high: float, a: int, b: int) -> float:
         """By how much a value in [low, high] may be better than the chosen one."""

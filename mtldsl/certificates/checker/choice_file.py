@@ -56,7 +56,13 @@ def unsupported(form: dict, metric: str) -> str:
     weights = [one["name"] for one in form["blocks"] if one["intercept_of"] is None]
     if metric not in METRICS:
         return f"{metric} is not among the measures that are checked: {', '.join(METRICS)}"
-    if len(losses) != 1 or len(functions) != 1 or len(weights) != 1 or functions[0]["word"] != "ridge":
+    if (
+        len(losses) != 1
+        or len(functions) != 1
+        or len(weights) != 1
+        or len(form["blocks"]) > 2
+        or functions[0]["word"] != "ridge"
+    ):
         return "the model is not one loss and one ridge of one matrix of weights"
     (loss,), (ridge,) = losses, functions
     if loss["word"] not in SCALAR_LOSSES:
