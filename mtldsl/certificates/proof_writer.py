@@ -109,6 +109,27 @@ def describe_form(form: NormalForm, sets: list[DataArrays] | None = None) -> dic
     }
 
 
+def describe_family(problem: Any, parameter: Any, sets: list[DataArrays] | None = None) -> tuple[dict, str]:
+    """(the normal form at the parameter's value 1, what grows with it: "loss", "ridge", or "" where neither is all that does)."""
+    before = parameter.value
+    try:
+        parameter.value = 1.0
+        form = describe_form(problem.form(), sets)
+        parameter.value = 2.0
+        twice = describe_form(problem.form())
+    finally:
+        parameter.value = before
+
+    def ratios(terms: str, coefficient: str) -> set[float]:
+        pairs = zip(form[terms], twice[terms], strict=True)
+        return {
+            ratio for a, b in pairs for ratio in np.ravel(np.divide(b[coefficient], a[coefficient])).tolist()
+        }
+
+    found = ratios("losses", "coefficients"), ratios("functions", "coefficient")
+    return form, "ridge" if found == ({1.0}, {2.0}) else "loss" if found == ({2.0}, {1.0}) else ""
+
+
 def _data_of(loss) -> DataArrays:
     if not isinstance(loss, LabelGraphTerm):
         return DataArrays.of_tasks(loss.tasks)

@@ -212,7 +212,10 @@ CHECK = Command(
 
 def _verify_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "proof", type=Path, metavar="PROOF", help="what solution.certificate.save(path) wrote (.npz)"
+        "proof",
+        type=Path,
+        metavar="PROOF",
+        help="what solution.certificate.save(path), or .proof.save(path) of a proven choice, wrote (.npz)",
     )
     parser.add_argument(
         "data", nargs="*", type=Path, metavar="DATA",
@@ -250,16 +253,19 @@ def _verify(options) -> int:
 
 
 def _verdict(options):
-    from mtldsl.certificates.checker.proof_file import read_proof
+    from mtldsl.certificates.checker.choice_file import FORMAT
+    from mtldsl.certificates.checker.proof_file import format_of, read_proof
     from mtldsl.certificates.verify_proof import verify_proof
 
+    is_choice = format_of(options.proof) == FORMAT
     named, files = [], []
     for path in options.data:
         if path.suffix == ".toml":
             from mtldsl.cli.problem_files.problem_file import load_problem
 
             file = load_problem(path)
-            file.take_values_of(read_proof(options.proof)[0])
+            if not is_choice:
+                file.take_values_of(read_proof(options.proof)[0])
             named.append(file.problem)
             files.append(str(path))
         else:

@@ -12,13 +12,16 @@ import numpy as np
 from mtldsl.display.displayable import Displayable
 from mtldsl.display.pictures.curves import plot_cross_validation
 from mtldsl.display.sections import GOOD, NEUTRAL, Panel, Table
-from mtldsl.errors import DataError
+from mtldsl.errors import DataError, ModelError
 from mtldsl.problems.folds import Fold
 from mtldsl.problems.path import ParameterValues
 from mtldsl.solution.measures import Measure, mean_and_error
 from mtldsl.solution.score import Score
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mtldsl.problems.choice_certificates import ChoiceCertificates
     from mtldsl.solution.solution import Solution
 
 # --------------------------------------------------------------------------------------------------------------
@@ -42,6 +45,7 @@ class ProvenRegret:
     between   : (low, high) of the parameter
     intervals : (k, 4) low, high, the best and the worst possible score of any value between them; they cover `between`
     fits      : how many models were learned, on all folds together
+    certificates : what `save` writes; None in a copy, and where weights and multipliers of all fits are too large to be kept
     """
 
     asked: float
@@ -49,6 +53,24 @@ class ProvenRegret:
     between: tuple[float, float]
     intervals: np.ndarray
     fits: int
+    certificates: ChoiceCertificates | None = field(default=None, repr=False)
+
+    def save(self, path) -> Path:
+        """Write the proof to one .npz file, which `mtldsl verify` and `verify_proof` check. Returns the path written.
+
+        The file holds SHA-256 hashes of the data, the rows of the folds, weights and multipliers of fits, and intervals. Its regret is the
+        one that the checker finds. ModelError where the model is not one loss and one ridge of one matrix, or the checker has no such measure.
+        """
+        if self.certificates is None:
+            raise ModelError(
+                "the weights and multipliers of all fits were not kept: this is a copy, or they are too large",
+                term=f"proof.save({str(path)!r})", write_instead="choose again, with a larger regret or on tasks.subsample(rows)",
+            )  # fmt: skip
+        return self.certificates.save(path)
+
+    def __reduce__(self):
+        """Copies and pickles keep the numbers, not the data."""
+        return ProvenRegret, (self.asked, self.value, self.between, self.intervals, self.fits)
 
     @property
     def is_reached(self) -> bool:

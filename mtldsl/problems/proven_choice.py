@@ -11,7 +11,7 @@ import heapq
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from mtldsl.data.tasks import Tasks
 from mtldsl.errors import ModelError
 from mtldsl.language.scalars import Parameter
 from mtldsl.normal_form.form import Blocks
+from mtldsl.problems.choice_certificates import ChoiceCertificates, FoldArrays
 from mtldsl.problems.cross_validation_result import CrossValidation, ProvenRegret, Trial
 from mtldsl.problems.error_bounds import Bracket, Fit, FoldBounds, ParameterForm, extreme_answers
 from mtldsl.problems.folds import Fold, model_on_tasks
@@ -44,6 +45,9 @@ class ChoiceSettings:
     radius_ratio: float = (
         1.5  # of the balls at the ends of an interval over that in its middle, above which halving it helps
     )
+    kept_bytes: int = (
+        2**30
+    )  # of weights and multipliers of all fits, above which none are kept for a saved proof
     min_log_width: float = (
         1e-7  # intervals narrower than this stay as they are: their scores are equal to rounding
     )
@@ -172,6 +176,13 @@ class FoldFits:
         score = self.part.score(self.tasks, solution, by, self.typed)
         return Trial((value,), score, solution.status, solution.seconds)
 
+    def arrays(self, value: float) -> FoldArrays:
+        """Weights, intercepts and the multipliers of the first loss at a value: what a saved proof holds."""
+        assert self.bounds is not None
+        fit, intercept = self.fits[value], self.form.intercept
+        b = None if intercept is None else self.solutions[value].blocks[intercept][0]
+        return fit.vectors[0], b, fit.u[0]
+
     def forget_all_but(self, values: set[float]) -> None:
         """Keep the fits at these values alone."""
         for value in self.fits.keys() - values:
@@ -252,6 +263,7 @@ class ProvenChoice:
         self._heap: list[tuple[float, int, Cell]] = []
         self._order = itertools.count()
         self.best = -math.inf  # times the direction, in which higher is better
+        self._kept: dict[float, list[FoldArrays]] | None = {}  # None where they are too large
 
     def run(self) -> None:
         """Fit at both ends, then where a better value is possible."""
@@ -280,6 +292,20 @@ class ProvenChoice:
         """All intervals, in order."""
         return sorted((cell for _, _, cell in self._heap), key=lambda cell: cell.low)
 
+    def certificates(
+        self, problem: Any, tasks: Tasks, chosen: float, score: float
+    ) -> ChoiceCertificates | None:
+        """Return what a saved proof is written from; None where it is too large to be kept."""
+        if self._kept is None:
+            return None
+        intervals = np.array([(cell.low, cell.high, *cell.bracket) for cell in self.cells]).reshape(-1, 4)
+        parts, forms = [fold.part for fold in self.folds], [fold.form.form for fold in self.folds]
+        used = {*intervals[:, 2:].ravel().tolist(), chosen}
+        kept = {value: arrays for value, arrays in self._kept.items() if value in used}
+        return ChoiceCertificates(
+            problem, self.asked.parameter, tasks, parts, forms, self.by.name, kept, intervals, chosen, score, max(self.asked.regret, self.proven().value)
+        )  # fmt: skip
+
     def proven(self) -> ProvenRegret:
         """Return what is proven so far."""
         cells = self.cells
@@ -300,6 +326,11 @@ class ProvenChoice:
     def _fit(self, value: float, neighbours: Sequence[float]) -> None:
         found = [fold.solve(value, neighbours, self.by, self.options) for fold in self.folds]
         self.trials[value] = found
+        if self._kept is not None:
+            self._kept[value] = own = [fold.arrays(value) for fold in self.folds]
+            size = sum(part.nbytes for arrays in own for part in arrays if part is not None)
+            if size * len(self._kept) > SETTINGS.kept_bytes:
+                self._kept = None
         mean = _mean([float(trial.score) for trial in found])
         if not math.isnan(mean):
             self.best = max(self.best, self.by.direction * mean)
@@ -356,7 +387,10 @@ def choose_proven(
     grid = asked.values(search.trials)
     trials = [[search.trials[value][k] for (value,) in grid.points] for k in range(len(parts))]
     found = CrossValidation.of(grid, by, parts, trials, *told)
-    found.proof = search.proven() if math.isfinite(search.best) else None
+    if math.isfinite(search.best):
+        score = float(found.mean[found.points.index(found.best)])
+        kept = search.certificates(problem, tasks, found.best_value, score)
+        found.proof = replace(search.proven(), certificates=kept)
     return found
 
 

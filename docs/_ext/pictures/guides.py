@@ -69,7 +69,22 @@ def label_graphs():
     return figure
 
 
+def proven_choice():
+    found = names_of("proven_choice", "A hundred values")["found"]
+    figure, ax = plt.subplots(figsize=(8, 3.8), layout="constrained")
+    found.plot(ax=ax)
+    return figure
+
+
 DRAWINGS = {
     f"guide_{make.__name__}": make
-    for make in (covariances, groups, imbalanced_labels, label_graphs, low_rank, missing_labels)
+    for make in (
+        covariances,
+        groups,
+        imbalanced_labels,
+        label_graphs,
+        low_rank,
+        missing_labels,
+        proven_choice,
+    )
 }

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from mtldsl.certificates.checker.choice_check import ChoiceVerdict, check_choice
+from mtldsl.certificates.checker.choice_file import read_choice
+from mtldsl.certificates.checker.function import UnsupportedFormula
 from mtldsl.certificates.checker.limits import SETTINGS
 from mtldsl.certificates.checker.proof_check import Check, Verdict
 from mtldsl.certificates.checker.proof_file import DataArrays, as_read, read_proof
@@ -24,14 +27,11 @@ def check_against_arrays(
 
     model : the normal form that the proof must be of, as plain data; None: that of the file, which the verdict states
     """
-    if tol is not None and not (isinstance(tol, (int, float)) and not isinstance(tol, bool) and 0 < tol < 1):
-        raise DataError(
-            f"tol={tol!r} is not a relative gap", term=f"verify({str(path)!r})", write_instead="write a number above 0 and below 1, such as tol=1e-6"
-        )  # fmt: skip
-    proof, stored = read_proof(path)
     typed = f"verify({str(path)!r})"
+    _require_gap(tol, typed)
+    proof, stored = read_proof(path)
     given = [_as_data(one, typed) for one in data]
-    matched = _matched(proof, given, stored, typed, where)
+    matched = match_data(proof, given, stored, typed, where)
     if exact:
         work = sum(
             matched[loss["data"]].inputs.shape[0] * loss["map"]["shape"][0] * loss["map"]["shape"][1]
@@ -75,6 +75,64 @@ def check_against_arrays(
     return found
 
 
+def check_choice_against_arrays(
+    path, *data, family: tuple[dict, str] | None = None, exact: bool = False, tol: float | None = None
+) -> ChoiceVerdict:
+    """Check a saved choice of a parameter, as `verify_proof` says, against the data: `Tasks` or `DataArrays`.
+
+    family : the model at 1 and what grows with its parameter, which the choice must be of; None: those of the file
+    """
+    typed = f"verify({str(path)!r})"
+    _require_gap(tol, typed)
+    if exact:
+        raise DataError(
+            "a choice is checked in float64 intervals", term=f"verify({str(path)!r}, exact=True)", write_instead="leave out exact"
+        )  # fmt: skip
+    choice = read_choice(path)
+    given = [_as_data(one, typed) for one in data]
+    (matched,) = match_data(choice["form"], given, [], typed, "")
+    found = check_described_choice(choice, matched, typed, tol)
+    found.data_are_named = bool(given)
+    if family is not None:
+        form, grows = family
+        other = difference(as_read(form), choice["form"])
+        if other is None and grows != choice["grows"]:
+            other = f"{choice['parameter']} multiplies its {grows}"
+        found.model_is_compared, found.model_is_named = True, other is None
+        if other is not None:
+            found.confirmed = False
+            found.notes.append(
+                f"the proof is not of the model of the problem, as it stands there now: {other}"
+            )
+    return found
+
+
+def check_described_choice(
+    choice: dict, data: DataArrays, typed: str, tol: float | None = None
+) -> ChoiceVerdict:
+    """Check a choice as `read_choice` gives it, of its data."""
+    try:
+        with np.errstate(all="ignore"), one_blas_thread():
+            return check_choice(choice, data, SETTINGS.default_tol if tol is None else tol, typed)
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        IndexError,
+        AttributeError,
+        ArithmeticError,
+        UnsupportedFormula,
+    ) as error:
+        raise DataError(f"parts of the proof do not fit each other ({error})", term=typed) from error
+
+
+def _require_gap(tol: float | None, typed: str) -> None:
+    if tol is not None and not (isinstance(tol, (int, float)) and not isinstance(tol, bool) and 0 < tol < 1):
+        raise DataError(
+            f"tol={tol!r} is not a relative gap", term=typed, write_instead="write a number above 0 and below 1, such as tol=1e-6"
+        )  # fmt: skip
+
+
 def _beyond_float64(proof: dict, error: Exception) -> str:
     """Return why the numbers of a proof cannot be reckoned with, in words; "" where something else is wrong with it."""
     largest = max((float(np.abs(x).max(initial=0.0)) for x in proof["point"].values()), default=0.0)
@@ -97,7 +155,7 @@ def _as_data(named, typed: str) -> DataArrays:
     return named
 
 
-def _matched(proof, given, stored, typed: str, where: str) -> list[DataArrays]:
+def match_data(proof, given, stored, typed: str, where: str) -> list[DataArrays]:
     """The data of every entry of proof["data"]: of those given where any are, else of the file's; DataError that names what differs."""
     pool = [(one, one.hashes()) for one in given or stored]
     found = []

@@ -35,6 +35,14 @@ class CheckerSettings:
     variance_halvings: int = 200  # halvings of the interval of the factor of variances
     level_halvings: int = 60  # halvings of an interval of floats: to their spacing
 
+    # ---- intervals of a choice
+    choice_halvings: int = 4  # halvings of an interval of the file that proves less than is claimed
+    shift_doublings: int = (
+        40  # doublings of an interval of an intercept until it is shown; then it is infinite
+    )
+    shift_halvings: int = 4  # halvings of the last doubling: the end is at most 7 % too far
+    step_share: float = 2.0**-5  # step of a quotient that bounds a slope, of the interval's length
+
     # ---- memory and time
     kept_bits: int = 200  # bits that are kept of fractions which have more
     exact_flops: int = 20_000_000  # most products of numbers of the exact check

@@ -177,13 +177,21 @@ class SumLossFormula:
         return u if low is None else maximum(u, low)
 
     def conjugate(self, u: Interval, t: Interval) -> Interval:
-        u = u * t / self.s
+        return self._conjugates(u * t).sum()
+
+    def gaps(self, z: Interval, u: Interval) -> Interval:
+        """The Fenchel-Young gap of every sample, l(z) + l*(u) - u z, of multipliers in the domain."""
+        return self.scalar.value(z, self.y) * self.s + self._conjugates(u) - u * z
+
+    def _conjugates(self, u: Interval) -> Interval:
+        """l*(u) of every sample, of multipliers in the domain."""
+        u = u / self.s
         low, high = (None, None) if self.scalar.inside else self.scalar.ends(self.y)
         if low is not None:  # what rounding adds is not there
             u = Interval(np.maximum(u.low, low.low), np.maximum(u.high, low.low))
         if high is not None:
             u = Interval(np.minimum(u.low, high.high), np.minimum(u.high, high.high))
-        return (self.scalar.conjugate(u, self.y) * self.s).sum()
+        return self.scalar.conjugate(u, self.y) * self.s
 
 
 class SquareRootLossFormula:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from mtldsl.certificates.checker.proof_kinds import MAX_WHOLE, array, matrix, wholes
+from mtldsl.certificates.checker.proof_kinds import MAX_WHOLE, Kind, array, matrix, wholes
 from mtldsl.certificates.checker.proof_schema import checked_form, checked_proof
 from mtldsl.errors import DataError
 from mtldsl.utils.files import atomic_file, checked_csr, npz_path, read_archive, reading
@@ -164,11 +166,18 @@ _BALLS: dict[str, tuple[str, dict]] = {
 
 def write_proof(path, proof: dict, data: list[DataArrays] | None) -> Path:
     """One file, written whole or not at all. Returns the path written."""
+    held: dict[str, Any] = {}
+    for k, one in enumerate(data or []):
+        held |= {f"data:{k}:{name}": array for name, array in one.arrays().items()}
+    return write_parts(path, FORMAT, proof, held)
+
+
+def write_parts(path, format_: str, parts: dict, held: dict[str, Any]) -> Path:
+    """Parts with arrays in them and arrays beside them, as one file of a format. Returns the path written."""
     path = npz_path(as_path(path, "path of a proof"))
     arrays: dict[str, Any] = {}
-    text = json.dumps({"format": FORMAT, **_without_arrays(proof, arrays)}, allow_nan=True)
-    for k, one in enumerate(data or []):
-        arrays |= {f"data:{k}:{name}": array for name, array in one.arrays().items()}
+    text = json.dumps({"format": format_, **_without_arrays(parts, arrays)}, allow_nan=True)
+    arrays |= held
     with atomic_file(path) as file:
         np.savez_compressed(file, json=np.array(text), **arrays)
     return path
@@ -177,23 +186,55 @@ def write_proof(path, proof: dict, data: list[DataArrays] | None) -> Path:
 def read_proof(path) -> tuple[dict, list[DataArrays]]:
     """(the proof, the data that it holds itself). DataError for a file of another kind."""
     typed = f"verify({str(path)!r})"
-    try:
-        arrays = read_archive(path, "a saved proof")
-        with reading(path, "a saved proof"):
-            proof = json.loads(str(arrays.pop("json")), object_pairs_hook=_once)
-    except DataError as error:
-        raise DataError(f"not a saved proof ({error})", term=typed) from error
-    if not isinstance(proof, dict) or proof.pop("format", None) != FORMAT:
+    format_, proof, arrays = _read_archive(path)
+    if format_ != FORMAT:
         raise DataError(
             f"not a saved proof of the format {FORMAT}",
             term=typed,
             write_instead='write one with solution.certificate.save(path), or with proof = "PATH.npz" in [output] of a problem file',
         )
-    try:
+    with _fitting(typed):
         used: set[str] = set()
         proof = checked_proof(_with_arrays(proof, arrays, used))
         proof["functions"] = [_as_written_now(one) for one in proof["functions"]]
         return proof, _held_data(proof, {name: one for name, one in arrays.items() if name not in used})
+    raise AssertionError
+
+
+def format_of(path) -> Any:
+    """The format that a file names. DataError for a file of another kind."""
+    return _read_archive(path)[0]
+
+
+def read_parts(path, kind: Kind) -> dict:
+    """The parts of a file, all of whose arrays they refer to, held to their kind. DataError for others."""
+    _, parts, arrays = _read_archive(path)
+    with _fitting(f"verify({str(path)!r})"):
+        used: set[str] = set()
+        found = kind(_with_arrays(parts, arrays, used), "the proof")
+        if unused := sorted(arrays.keys() - used):
+            raise ValueError(f"the file holds {unused[0]!r}, which nothing refers to")
+        return found
+    raise AssertionError
+
+
+def _read_archive(path) -> tuple[Any, dict, dict[str, np.ndarray]]:
+    """(the format, what the JSON holds, the arrays beside it)."""
+    typed = f"verify({str(path)!r})"
+    try:
+        arrays = read_archive(path, "a saved proof")
+        with reading(path, "a saved proof"):
+            parts = json.loads(str(arrays.pop("json")), object_pairs_hook=_once)
+    except DataError as error:
+        raise DataError(f"not a saved proof ({error})", term=typed) from error
+    return (parts.pop("format", None), parts, arrays) if isinstance(parts, dict) else (None, {}, arrays)
+
+
+@contextmanager
+def _fitting(typed: str) -> Iterator[None]:
+    """Report parts that are missing or do not fit as a DataError."""
+    try:
+        yield
     except (
         KeyError,
         TypeError,
@@ -208,8 +249,13 @@ def read_proof(path) -> tuple[dict, list[DataArrays]]:
 
 def as_read(form: dict) -> dict:
     """The description of a normal form, as it is where it was written and read."""
+    return parts_as_read(form, lambda found, _: checked_form(found))
+
+
+def parts_as_read(parts: dict, kind: Kind) -> dict:
+    """The parts of a file as they are where they were written and read."""
     arrays: dict[str, Any] = {}
-    return checked_form(_with_arrays(_without_arrays(form, arrays), arrays, set()))
+    return kind(_with_arrays(_without_arrays(parts, arrays), arrays, set()), "the proof")
 
 
 def _as_written_now(one: dict) -> dict:

@@ -121,16 +121,7 @@ class CheckedLossTerm:
 
     def scores(self, W: Interval) -> Interval:
         """X_i w_i, flat."""
-        data = self.data
-        if data.shared:
-            flat = product(data.inputs, W).T
-            kept = slice(None) if data.mask is None or self.graph else data.mask.T.ravel()
-            return flat.reshape(-1)[kept]
-        parts = [
-            product(data.inputs[a:b], W[:, i])
-            for i, (a, b) in enumerate(zip(data.offsets[:-1], data.offsets[1:], strict=True))
-        ]
-        return join_intervals(parts)
+        return scores_of(self.data, W, all_rows=self.graph)
 
     def effect(self, name: str) -> np.ndarray | None:
         """Roughly how far every entry of a block moves predictions, squared; None of a block that it is not of."""
@@ -171,6 +162,19 @@ class CheckedLossTerm:
         self.map.add_adjoint(image, into)
         for name in self.intercepts:
             into[name] = into[name] + u.sums(data.offsets[:-1]).reshape(1, -1)
+
+
+def scores_of(data: DataArrays, W: Interval, all_rows: bool = False) -> Interval:
+    """X_i w_i, flat; of the rows with a label, or of all that tasks share."""
+    if data.shared:
+        flat = product(data.inputs, W).T
+        kept = slice(None) if data.mask is None or all_rows else data.mask.T.ravel()
+        return flat.reshape(-1)[kept]
+    parts = [
+        product(data.inputs[a:b], W[:, i])
+        for i, (a, b) in enumerate(zip(data.offsets[:-1], data.offsets[1:], strict=True))
+    ]
+    return join_intervals(parts)
 
 
 def _squared(A):
