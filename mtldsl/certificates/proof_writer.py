@@ -115,19 +115,20 @@ def describe_family(problem: Any, parameter: Any, sets: list[DataArrays] | None 
     try:
         parameter.value = 1.0
         form = describe_form(problem.form(), sets)
-        parameter.value = 2.0
-        twice = describe_form(problem.form())
+        parameter.value = (
+            np.pi
+        )  # which no formula but a multiple multiplies by, as 2 does lam^2 + 2 by that of 3 lam
+        other = describe_form(problem.form())
     finally:
         parameter.value = before
 
     def ratios(terms: str, coefficient: str) -> set[float]:
-        pairs = zip(form[terms], twice[terms], strict=True)
-        return {
-            ratio for a, b in pairs for ratio in np.ravel(np.divide(b[coefficient], a[coefficient])).tolist()
-        }
+        pairs = zip(form[terms], other[terms], strict=True)
+        found = (np.divide(b[coefficient], a[coefficient]) for a, b in pairs)
+        return {round(float(ratio), 12) for each in found for ratio in np.ravel(each)}
 
-    found = ratios("losses", "coefficients"), ratios("functions", "coefficient")
-    return form, "ridge" if found == ({1.0}, {2.0}) else "loss" if found == ({2.0}, {1.0}) else ""
+    found, grown = (ratios("losses", "coefficients"), ratios("functions", "coefficient")), {round(np.pi, 12)}
+    return form, "ridge" if found == ({1.0}, grown) else "loss" if found == (grown, {1.0}) else ""
 
 
 def _data_of(loss) -> DataArrays:
