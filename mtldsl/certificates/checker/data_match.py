@@ -97,7 +97,12 @@ def check_choice_against_arrays(
         form, grows = family
         other = difference(as_read(form), choice["form"])
         if other is None and grows != choice["grows"]:
-            other = f"{choice['parameter']} multiplies its {grows}"
+            of_one = (
+                f"multiplies its {grows}"
+                if grows
+                else "multiplies neither its loss alone nor its ridge alone"
+            )
+            other = f"{choice['parameter']} {of_one}"
         found.model_is_compared, found.model_is_named = True, other is None
         if other is not None:
             found.confirmed = False
