@@ -160,7 +160,7 @@ def test_large_projections_keep_their_precision():
 @for_each("step", [1.0, 100.0])
 @for_each("word", [HalfSquaredGroupNorm(), HalfSquaredKSupportNorm(r=1)])
 def test_far_smaller_norms_leave_the_prox_as_it_is(word, step):
-    """Of norms 1 and 0.3 the first is divided by 1 + step, and the second is zero: no matter that a third is 1e-17."""
+    """Norms 1 and 0.3 become 1 / (1 + step) and zero; a third one of 1e-17 changes neither."""
     W = np.array([[1.0, 0.3, 1e-17]])
     assert word.prox(W, step).tolist() == [[pytest.approx(1.0 / (1.0 + step)), 0.0, 0.0]]
 

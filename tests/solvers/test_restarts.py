@@ -7,7 +7,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.solvers.augmented_lagrangian import outer_loop
-from mtldsl.solvers.numerics.restarts import RestartedAverage
+from mtldsl.solvers.numerics.operator_splitting import RestartedAverage
 
 
 def test_mean_is_of_the_iterates_since_the_restart():

@@ -16,7 +16,7 @@ from mtldsl.utils.validation import as_flag
 class ConcaveSizes(WithoutConjugate, Regularizer):
     """sum of phi(t) over the sizes t of entries, or with `rows` over the lengths of rows; phi concave, phi(0) = 0, slope 1 at 0 and flat far out.
 
-    A subclass has a field `rows`, and gives `penalty`, phi, and `scalar_prox`.
+    A subclass has a field `rows`, and gives `penalty`, phi, its `slope` and `scalar_prox`.
     """
 
     rows: bool
@@ -41,6 +41,10 @@ class ConcaveSizes(WithoutConjugate, Regularizer):
 
     def penalty(self, t) -> np.ndarray:
         """phi(t), elementwise for t >= 0."""
+        raise NotImplementedError
+
+    def slope(self, t) -> np.ndarray:
+        """phi'(t), elementwise for t >= 0; at a kink one between those of either side."""
         raise NotImplementedError
 
     def scalar_prox(self, t, step) -> np.ndarray:
@@ -94,7 +98,7 @@ class MinimaxConcavePenalty(ConcaveSizes):
     -----
     prox of a step < gamma: 0 up to step, then (t - step) / (1 - step / gamma) up to gamma, then t; of a longer
     step t where it is above sqrt(step gamma), else 0.
-    Beside hinge, absolute and quantile losses ADMM may end "stalled"; squared_hinge_loss and huber_loss are smooth.
+    Beside losses with a kink `alternating` solves a convex model per stage: the norm whose weights are the slopes at the last stage's sizes.
     Source: Zhang, "Nearly unbiased variable selection under minimax concave penalty", Annals of Statistics 38
     (2010), eq. (2.1).
 
@@ -134,6 +138,9 @@ class MinimaxConcavePenalty(ConcaveSizes):
         t = np.minimum(t, self.gamma)
         return t - t * t / (2.0 * self.gamma)
 
+    def slope(self, t):
+        return np.maximum(1.0 - t / self.gamma, 0.0)
+
     def scalar_prox(self, t, step):
         left = np.where(step < self.gamma, 1.0 - step / self.gamma, 1.0)
         firm = np.where(t <= self.gamma, np.maximum(t - step, 0.0) / left, t)
@@ -164,7 +171,7 @@ class SmoothlyClippedDeviation(ConcaveSizes):
     phi(t) = t up to 1, (2 a t - t^2 - 1) / (2 (a - 1)) up to a, then (a + 1) / 2. prox of a step < a - 1:
     (t - step)_+ up to 1 + step, then ((a - 1) t - step a) / (a - 1 - step) up to a, then t; of a longer step
     the better of t > a and of (t - step)_+, at most 1.
-    Beside hinge, absolute and quantile losses ADMM may end "stalled"; squared_hinge_loss and huber_loss are smooth.
+    Beside losses with a kink `alternating` solves a convex model per stage: the norm whose weights are the slopes at the last stage's sizes.
     Source: Fan and Li, "Variable selection via nonconcave penalized likelihood and its oracle properties",
     JASA 96 (2001), eq. (2.7) and (2.8).
 
@@ -202,6 +209,9 @@ class SmoothlyClippedDeviation(ConcaveSizes):
         over = np.clip(t, 1.0, self.a) - 1.0
         return np.minimum(t, 1.0) + over - over * over / (2.0 * (self.a - 1.0))
 
+    def slope(self, t):
+        return np.clip((self.a - t) / (self.a - 1.0), 0.0, 1.0)
+
     def scalar_prox(self, t, step):
         soft = np.maximum(t - step, 0.0)
         left = np.where(step < self.a - 1.0, 1.0 - step / (self.a - 1.0), 1.0)
@@ -233,7 +243,7 @@ class CappedL1(ConcaveSizes):
     Notes
     -----
     prox: the better of (t - step)_+, at most tau, and of t, at least tau.
-    Beside hinge, absolute and quantile losses ADMM may end "stalled"; squared_hinge_loss and huber_loss are smooth.
+    Beside losses with a kink `alternating` solves a convex model per stage: the norm whose weights are the slopes at the last stage's sizes.
     Source: Zhang, "Analysis of multi-stage convex relaxation for sparse regularization", JMLR 11 (2010); of the rows of
     tasks, Gong, Ye and Zhang, "Multi-stage multi-task feature learning", JMLR 14 (2013), eq. (2).
 
@@ -270,6 +280,9 @@ class CappedL1(ConcaveSizes):
 
     def penalty(self, t):
         return np.minimum(t, self.tau)
+
+    def slope(self, t):
+        return np.where(t < self.tau, 1.0, 0.0)
 
     def scalar_prox(self, t, step):
         near = np.minimum(np.maximum(t - step, 0.0), self.tau)

@@ -12,7 +12,7 @@ from mtldsl.certificates.certificate import dual_bound
 from mtldsl.solvers.augmented_lagrangian.semismooth_newton import NewtonState, SemismoothNewton, TaskPenalties
 from mtldsl.solvers.design.task_design import Designs
 from mtldsl.solvers.numerics.operator_splitting import SETTINGS as OPERATOR_SPLITTING
-from mtldsl.solvers.numerics.restarts import RestartedAverage
+from mtldsl.solvers.numerics.operator_splitting import RestartedAverage
 from mtldsl.solvers.solver import Point, Watch
 from mtldsl.utils.interrupts import eigh
 

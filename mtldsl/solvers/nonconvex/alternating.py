@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+import numpy as np
+
 from mtldsl.atoms.atom import checked_number
+from mtldsl.atoms.regularizers.concave_sizes import ConcaveSizes
+from mtldsl.atoms.regularizers.l1_and_l21_norms import L1Norm, L21Norm
 from mtldsl.errors import SolverError
-from mtldsl.normal_form.form import Blocks, NormalForm
+from mtldsl.normal_form.form import Blocks, FunctionTerm, NormalForm
 from mtldsl.normal_form.reductions.block_reductions import SmallerSide
 from mtldsl.normal_form.terms.structure_term import (
     Structures,
@@ -35,7 +40,7 @@ from mtldsl.solvers.nonconvex.reweighting import (
 )
 from mtldsl.solvers.nonconvex.spectral_admm import relaxed_start
 from mtldsl.solvers.nonconvex.variable_projection import minimize_profile, why_not_smooth
-from mtldsl.solvers.nonconvex.weights_step import weights_step, why_not_linear
+from mtldsl.solvers.nonconvex.weights_step import ConvexStep, weights_step, why_not_linear
 from mtldsl.solvers.solver import Point, Solver, Watch
 
 _METHODS = ("auto", "newton", "lbfgs", "joint", "block", "flip_flop", "algorithm_1")
@@ -45,7 +50,7 @@ _REWEIGHTED = ("newton", "joint", "block", "algorithm_1")
 
 
 class AlternatingMinimization(Solver):
-    """For models that learn matrices beside the weights, or penalise the spectrum by a concave function that is reweighted.
+    """For models that learn matrices beside the weights, or penalise the spectrum or sizes by a concave function that is reweighted.
 
     method : "newton"    of reweighted models: accelerated steps, then Newton's, by conjugate gradients in the steps' metric
              "lbfgs"     joint steps, then L-BFGS on the profile, where everything is smooth
@@ -75,6 +80,8 @@ class AlternatingMinimization(Solver):
     takes_nonconvex = True
 
     def refuses(self, form: NormalForm) -> str | None:
+        if is_relaxable(form):
+            return None
         others = [f for f in form.functions if not (f.atom.convex or isinstance(f, StructureTerm))]
         if others:
             hint = "; with an eps > 0 one does" if hasattr(others[0].atom, "eps") else ""
@@ -89,7 +96,8 @@ class AlternatingMinimization(Solver):
         return None if reason is None else f"beside {terms[0].typed} it solves linear systems only: {reason}"
 
     def solves_only(self, form: NormalForm) -> str | None:
-        return None if structure_terms(form) else "models with learned matrices or reweighted penalties"
+        is_its_own = structure_terms(form) or is_relaxable(form)
+        return None if is_its_own else "models with learned matrices or reweighted penalties"
 
     def is_nearest(self, form: NormalForm) -> bool:
         return not form.is_convex
@@ -107,6 +115,16 @@ class AlternatingMinimization(Solver):
         fudge: float | None = None,
         continuation: int | None = None,
     ) -> Point:
+        if is_relaxable(form):
+            asked = {"method": method, "w_step": w_step, "fudge": fudge, "continuation": continuation}
+            for option, value in asked.items():
+                if value != self.options[option]:
+                    raise SolverError(
+                        "penalties of sizes are relaxed in stages, which have no such option",
+                        term=f"solve(solver='alternating', {option}={value!r})",
+                        write_instead="leave it out",
+                    )
+            return relax_in_stages(form, tol=tol, max_iter=max_iter, start=start, watch=watch)
         method = self._method(form, method, fudge)
         bare = bare_start(form, tol, watch) if start is None and not form.is_convex else None
         if bare is not None:
@@ -226,6 +244,91 @@ def _beginning(step, form: NormalForm, start: Point | None) -> tuple[Blocks, Str
     best: Any = learned_matrices(form, start.blocks)  # these know their eigenvalues
     says_nothing = all(S.eigenvalues()[0] >= (1.0 - 1e-9) * S.eigenvalues()[-1] for S in best.values())
     return start.blocks, structures if says_nothing else best
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Multi-stage convex relaxation of concave penalties of sizes: l1 and l2,1 norms whose weights are the penalty's slopes.
+#
+# phi is concave, so phi(t) <= phi(s) + phi'(s) (t - s): above the penalty lies a norm with the weights phi'(s), which touches it at the sizes s.
+# Every stage solves this convex model, whatever its losses and constraints, and takes the slopes at its solution for the next one. The
+# objective never rises. The first stage has the slope at zero, 1, everywhere: the plain l1 or l2,1 norm.
+#
+# The multipliers of a stage are those of the model where the slopes stay as they are. Slopes of `capped_l1` are 0 or 1, so that stages
+# end after finitely many steps.
+#
+# Source: Zhang, "Analysis of multi-stage convex relaxation for sparse regularization", JMLR 11 (2010); Gong, Ye and Zhang, "Multi-stage
+# multi-task feature learning", JMLR 14 (2013), Algorithm 1.
+
+
+@dataclass(frozen=True)
+class RelaxationSettings:
+    """Accuracies of stages."""
+
+    stage_tol_share: float = 1e-3  # of tol: the duality gap of the first stages
+    stage_tol_factor: float = 1e-2  # by which it falls where stages repeat themselves
+    min_stage_tol: float = 1e-13  # below which it does not fall
+    same_weights_tol: float = 1e-9  # relative, of two stages in a row
+
+
+SETTINGS = RelaxationSettings()
+
+
+def is_relaxable(form: NormalForm) -> bool:
+    """Tell whether it has penalties of sizes beside losses with kinks, and norms in their places make it convex.
+
+    Beside smooth losses ADMM settles, which needs no convex solve a step.
+    """
+    return (
+        any(_is_concave(f) for f in form.functions)
+        and not all(loss.atom.smooth for loss in form.losses)
+        and all(f.atom.convex or _is_concave(f) for f in form.functions)
+        and not structure_terms(form)
+    )
+
+
+def _is_concave(f: FunctionTerm) -> bool:
+    return isinstance(f.atom, ConcaveSizes)
+
+
+def relax_in_stages(
+    form: NormalForm, *, tol: float, max_iter: int, start: Point | None, watch: Watch
+) -> Point:
+    """The last stage's point; the first one is at the start, or at zero, where every slope is 1.
+
+    Where a stage ends where it began, and the caller asks for more, the next one is solved to a smaller gap.
+    """
+    step, x = ConvexStep(form, watch), form.zeros() if start is None else start.blocks
+    accuracy = SETTINGS.stage_tol_share * tol
+    for stage in range(1, max_iter + 1):
+        step.form = _relaxed(form, x)
+        point = replace(step.solve({}, x, accuracy), iteration=stage)
+        if watch(point):
+            break
+        if _is_same(point.blocks, x):
+            if accuracy <= SETTINGS.min_stage_tol:
+                break
+            accuracy *= SETTINGS.stage_tol_factor
+        x = point.blocks
+    return point
+
+
+def _relaxed(form: NormalForm, x: Blocks) -> NormalForm:
+    """The convex model that lies above the form and touches it at x, but for a constant."""
+    functions = []
+    for f in form.functions:
+        if isinstance(f.atom, ConcaveSizes):
+            slopes = f.atom.slope(f.atom.sizes(f.map.forward(x)))
+            norm = L21Norm(slopes.ravel()) if f.atom.rows else L1Norm(slopes)
+            f = replace(f, atom=norm)
+        functions.append(f)
+    return replace(form, functions=tuple(functions))
+
+
+def _is_same(new: Blocks, old: Blocks) -> bool:
+    return all(
+        np.linalg.norm(new[name] - old[name]) <= SETTINGS.same_weights_tol * np.linalg.norm(old[name])
+        for name in old
+    )
 
 
 SOLVER = AlternatingMinimization()
