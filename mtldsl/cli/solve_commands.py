@@ -212,7 +212,10 @@ CHECK = Command(
 
 def _verify_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "proof", type=Path, metavar="PROOF", help="what solution.certificate.save(path) wrote (.npz)"
+        "proof",
+        type=Path,
+        metavar="PROOF",
+        help="what solution.certificate.save(path), or .proof.save(path) of a proven choice, wrote (.npz)",
     )
     parser.add_argument(
         "data", nargs="*", type=Path, metavar="DATA",
