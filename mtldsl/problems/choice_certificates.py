@@ -16,8 +16,7 @@ from mtldsl.certificates.proof_writer import describe_family
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import ModelError
 from mtldsl.language.scalars import Parameter
-from mtldsl.normal_form.form import NormalForm
-from mtldsl.problems.folds import Fold
+from mtldsl.problems.folds import Fold, model_on_tasks
 
 #: weights, intercepts and the multipliers of the loss, of a fit on a fold
 FoldArrays = tuple[np.ndarray, np.ndarray | None, np.ndarray]
@@ -27,7 +26,6 @@ FoldArrays = tuple[np.ndarray, np.ndarray | None, np.ndarray]
 class ChoiceCertificates:
     """Fits and intervals that prove a choice, with the problem and the folds that they are of.
 
-    forms     : of each fold, its model at the parameter's value 1
     fits      : of each value, the arrays of all folds
     intervals : (k, 4) low, high, and the values of the two fits that bound the scores in between
     """
@@ -36,7 +34,6 @@ class ChoiceCertificates:
     parameter: Parameter
     tasks: Tasks
     parts: Sequence[Fold]
-    forms: Sequence[NormalForm]
     metric: str
     fits: dict[float, list[FoldArrays]]
     intervals: np.ndarray
@@ -85,13 +82,15 @@ class ChoiceCertificates:
         if self.tasks.sample_weights is not None:
             return "the data have sample weights"
         (data,) = sets
-        for k, (part, own) in enumerate(zip(self.parts, self.forms, strict=True)):
+        for k, part in enumerate(self.parts):
             if not part.learned.all():
                 return f"fold {k} leaves out the tasks {', '.join(map(repr, part.left_out))}"
-            (loss,), taken = own.losses, rows_of(data, part.kept.astype(bool))
-            if not np.array_equal(loss.coefficients, form["losses"][0]["coefficients"]):
+            own = describe_family(
+                model_on_tasks(self.problem, part.train(self.tasks), part.learned), self.parameter
+            )[0]
+            if not np.array_equal(own["losses"][0]["coefficients"], form["losses"][0]["coefficients"]):
                 return "the loss is a mean, which weighs other rows in every fold: write mean=False"
-            learned, rows = DataArrays.of_tasks(loss.tasks).hashes(), taken.hashes()
+            learned, rows = own["data"][0]["hashes"], rows_of(data, part.kept.astype(bool)).hashes()
             if any(learned[name] != rows[name] for name in learned.keys() & rows.keys()):
                 return f"the rows that fold {k} learns on were scaled or filled in anew"
         return ""

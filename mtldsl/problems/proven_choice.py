@@ -299,11 +299,11 @@ class ProvenChoice:
         if self._kept is None:
             return None
         intervals = np.array([(cell.low, cell.high, *cell.bracket) for cell in self.cells]).reshape(-1, 4)
-        parts, forms = [fold.part for fold in self.folds], [fold.form.form for fold in self.folds]
+        parts = [fold.part for fold in self.folds]
         used = {*intervals[:, 2:].ravel().tolist(), chosen}
         kept = {value: arrays for value, arrays in self._kept.items() if value in used}
         return ChoiceCertificates(
-            problem, self.asked.parameter, tasks, parts, forms, self.by.name, kept, intervals, chosen, score, max(self.asked.regret, self.proven().value)
+            problem, self.asked.parameter, tasks, parts, self.by.name, kept, intervals, chosen, score, max(self.asked.regret, self.proven().value)
         )  # fmt: skip
 
     def proven(self) -> ProvenRegret:

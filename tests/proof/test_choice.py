@@ -12,6 +12,7 @@ from mtldsl.certificates.checker.choice_check import CheckedFold, possible_score
 from mtldsl.certificates.checker.choice_file import read_choice, write_choice
 from mtldsl.certificates.checker.proof_file import DataArrays
 from mtldsl.cli.command_line import main
+from mtldsl.data.labels import OneClassWarning
 from mtldsl.errors import DataError, ModelError
 from mtldsl.problems import proven_choice
 from mtldsl.solution.measures import measure
@@ -359,6 +360,14 @@ def test_choices_that_no_checker_reads_are_not_saved(tmp_path, monkeypatch):
     assert "scaled or filled in anew" in said(
         mtl.minimize(mtl.logistic_loss(W, scaled) + lam * mtl.ridge(W)), lam
     )
+    rare = mtl.Tasks.shared(
+        tasks.X, np.where(np.arange(30)[:, None] < [15, 1], 1.0, -1.0), task_names=["a", "b"]
+    )
+    W = mtl.Weights(rare)
+    with pytest.warns(OneClassWarning):
+        assert "leaves out the tasks 'b'" in said(
+            mtl.minimize(mtl.logistic_loss(W, rare) + lam * mtl.ridge(W)), lam
+        )
     problem, lam, _ = model(*CASES[0])
     monkeypatch.setattr(proven_choice, "SETTINGS", replace(proven_choice.SETTINGS, kept_bytes=1000))
     large = choose(problem, lam, "accuracy", max_fits=2).proof
