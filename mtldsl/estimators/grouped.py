@@ -338,6 +338,7 @@ class GroupedMultiTaskClassifier(ClassifierMixin, RowsOfTasks):
     _elsewhere: ClassVar[dict[str, str]] = {
         "count": "GroupedMultiTaskRegressor",
         "positive": "GroupedMultiTaskRegressor",
+        "time": "GroupedMultiTaskRegressor",
         "indicators": "LabelGraphClassifier",
     }
 
