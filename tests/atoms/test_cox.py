@@ -1,5 +1,7 @@
 """Cox's partial likelihood: its definition, its conjugate in closed form, extremes, and whole models by every solver that takes it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import linprog
@@ -10,7 +12,9 @@ from mtldsl.certificates.checker.interval import Interval
 from mtldsl.certificates.checker.loss_formulas import CoxLossFormula
 from mtldsl.certificates.checker.proof_file import DataArrays
 from mtldsl.errors import DataError, ModelError
-from mtldsl.estimators import MultiTaskClassifier, MultiTaskRegressor
+from mtldsl.estimators import GroupedMultiTaskRegressor, MultiTaskClassifier, MultiTaskRegressor
+from mtldsl.solution import measures
+from mtldsl.solution.measures import concordance_index
 from tests import models
 from tests.loops import for_each
 from tests.models import with_weights
@@ -185,3 +189,70 @@ def test_messages_say_what_to_write():
         ModelError, match="cox_loss is not a loss for MultiTaskClassifier; use MultiTaskRegressor"
     ):
         MultiTaskClassifier(loss="cox_loss", fit_intercept=False).fit(X, [0, 1, 0, 1])
+
+
+# ------------------------------------------------------------------------------------------------ scores
+def test_concordance_counts_pairs_in_a_known_order():
+    """The definition, pair by pair: an event, and a row that is known to be without it then."""
+    for z, y, s in cases():
+        w, pairs, right = np.ones(len(y)) if s is None else s, 0.0, 0.0
+        for i in np.flatnonzero(y > 0):
+            for j in range(len(y)):
+                if abs(y[j]) > y[i] or y[j] == -y[i]:
+                    pairs += w[i] * w[j]
+                    right += w[i] * w[j] * (1.0 if z[i] > z[j] else 0.5 if z[i] == z[j] else 0.0)
+        found = concordance_index(y, z, s)
+        assert np.isnan(found) if pairs == 0 else np.isclose(found, right / pairs, rtol=1e-13)
+        constant = concordance_index(y, np.zeros(len(y)), s)
+        assert np.isnan(constant) if pairs == 0 else constant == 0.5
+
+
+def test_concordance_of_many_rows_is_that_of_slabs(monkeypatch):
+    rng = np.random.default_rng(5)
+    y, z = signed_times(rng, 200), rng.normal(size=200)
+    whole = concordance_index(y, z)
+    monkeypatch.setattr(measures, "SETTINGS", replace(measures.SETTINGS, slab_pairs=1000))
+    assert np.isclose(concordance_index(y, z), whole, rtol=1e-13)
+
+
+def test_times_are_scored_by_concordance_everywhere():
+    """Solutions, folds, bootstraps, estimators and groups of rows; other measures are refused, and so is concordance of other labels."""
+    t, W = with_weights(models.shared(9, labels="time"))
+    lam = mtl.Parameter(1.0, name="lam")
+    problem = mtl.minimize(mtl.cox_loss(W, t) + lam * mtl.l21_norm(W))
+    solution = problem.solve()
+    wanted = [
+        concordance_index(y, z) for y, z in zip(t.per_task(t.targets), solution.predict(t.X).T, strict=True)
+    ]
+    assert np.allclose(solution.scores(t), wanted) and np.isclose(
+        solution.score(t, "concordance"), np.mean(wanted)
+    )
+    assert np.isclose(solution.bootstrap(t, n=20).estimate, np.mean(wanted))
+    found = problem.cross_validate(lam, [3.0, 0.3], folds=3)
+    assert found.metric == "concordance" and np.all((found.scores > 0.0) & (found.scores < 1.0))
+    Y = t.targets.reshape(t.n_tasks, -1).T
+    fitted = MultiTaskRegressor(loss="cox_loss", lam=1.0, fit_intercept=False).fit(t.X, Y)
+    assert np.isclose(fitted.score(t.X, Y), np.mean(wanted), atol=1e-3)
+    groups = np.repeat(["a", "b"], len(Y))
+    rows = np.vstack([t.X, t.X])
+    grouped = GroupedMultiTaskRegressor(loss="cox_loss", lam=1.0, fit_intercept=False)
+    labels = np.concatenate([Y[:, 0], Y[:, 1]])
+    grouped.fit(rows, labels, groups=groups)
+    own = [
+        concordance_index(labels[groups == g], grouped.predict(rows, groups=groups)[groups == g])
+        for g in "ab"
+    ]
+    assert np.isclose(grouped.score(rows, labels, groups=groups), np.mean(own))
+    for refused in (
+        lambda: solution.score(t, "mse"),
+        lambda: solution.score(t, "accuracy"),
+        lambda: problem.cross_validate(lam, [1.0], folds=3, metric="r2"),
+    ):
+        with pytest.raises(
+            ModelError, match="signed times, and this measure is not of these; write metric='concordance'"
+        ):
+            refused()
+    real, V = with_weights(models.shared(9))
+    other = mtl.minimize(mtl.squared_loss(V, real) + mtl.ridge(V)).solve()
+    with pytest.raises(ModelError, match="concordance is of signed times, which squared_loss does not learn"):
+        other.score(real, "concordance")

@@ -78,10 +78,10 @@ class CoxLoss(Loss):
         "Cox's negative log partial likelihood of times $|y|$, an event where $y>0$, censored where $y<0$"
     )
     formula: ClassVar[str] = (
-        r"\sum_{j:\,y_{ij}>0}\Big(\log\sum_{k:\,|y_{ik}|\ge y_{ij}}e^{({})_k}-({})_j\Big)"
+        r"\sum_{j:\,y_{ij}>0}\Big(\log\sum_{k:\,|y_{ik}|\geq y_{ij}}e^{({})_k}-({})_j\Big)"
     )
     weighted_formula: ClassVar[str] = (
-        r"\sum_{j:\,y_{ij}>0}s_{ij}\Big(\log\sum_{k:\,|y_{ik}|\ge y_{ij}}s_{ik}e^{({})_k}-({})_j\Big)"
+        r"\sum_{j:\,y_{ij}>0}s_{ij}\Big(\log\sum_{k:\,|y_{ik}|\geq y_{ij}}s_{ik}e^{({})_k}-({})_j\Big)"
     )
     labels: ClassVar[str] = "time"
     smooth: ClassVar[bool] = True
