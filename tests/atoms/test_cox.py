@@ -15,6 +15,7 @@ from mtldsl.errors import DataError, ModelError
 from mtldsl.estimators import GroupedMultiTaskRegressor, MultiTaskClassifier, MultiTaskRegressor
 from mtldsl.solution import measures
 from mtldsl.solution.measures import concordance_index
+from mtldsl.solvers.proximal_gradient.proximal_gradient import ExtrapolatedGradient
 from tests import models
 from tests.loops import for_each
 from tests.models import with_weights
@@ -96,6 +97,15 @@ def test_conjugate_is_tight_at_gradients_and_convex_between(z, y, s):
         assert loss.conjugate(0.5 * (u + w), y, s) <= 0.5 * (f + g) + 1e-12 * (1 + abs(f) + abs(g))
 
 
+@for_each("z, y, s", cases())
+def test_prox_is_where_its_gradient_says(z, y, s):
+    """Also of one row, of no event and of long steps."""
+    for step in (1e-4, 1.0, 1e4):
+        x = CoxLoss().prox(z, y, step, s)
+        rest = step * CoxLoss().gradient(x, y, s) + x - z
+        assert np.abs(rest).max() <= 1e-11 * (step + np.abs(z).max())
+
+
 @for_each("size", [1e-8, 1.0, 1e3, 1e6])
 def test_it_does_not_overflow(size):
     """Predictions as far apart as they like: the value is finite, multipliers stay in their domain, and a prox is where its gradient says."""
@@ -156,6 +166,26 @@ def test_solvers_agree_and_proofs_are_confirmed(penalty, tmp_path):
     assert np.ptp(objectives) <= 2e-7 * objectives[0]
     path = found["proximal_gradient"].certificate.save(tmp_path / "proof.npz", data=True)
     assert mtl.verify_proof(path, problem).confirmed
+
+
+def test_gradients_that_end_are_not_followed_by_newton_steps(monkeypatch):
+    """Where nothing descends any more, a loss that is no sum over samples has no second method: the last point comes back."""
+    t, W = with_weights(models.shared(5, labels="time"))
+    monkeypatch.setattr(ExtrapolatedGradient, "_advance", lambda *_: False)
+    solution = mtl.minimize(mtl.cox_loss(W, t) + mtl.l21_norm(W)).solve(
+        solver="proximal_gradient", max_iter=50
+    )
+    assert solution.status != "optimal" and np.isfinite(solution.objective)
+
+
+def test_nearly_perfect_order_is_proven_too():
+    """The loss is far below its logarithms: value, conjugate and the second evaluation differ by their rounding alone."""
+    rng = np.random.default_rng(1)
+    X, Y = rng.normal(size=(10, 12)), rng.choice([-1.0, 1.0], (10, 2)) * rng.exponential(size=(10, 2))
+    t, W = with_weights(mtl.Tasks.shared(X, Y))
+    for objective in (mtl.cox_loss(W, t), mtl.cox_loss(W, t) + 1e-6 * mtl.ridge(W)):
+        solution = mtl.minimize(objective).solve(tol=1e-9, max_seconds=5)
+        assert solution.objective <= 1e-2 and solution.dual_bound <= solution.objective
 
 
 def test_tasks_of_rows_of_their_own_and_no_event():

@@ -182,6 +182,8 @@ class RiskSets:
 
     def prox(self, z, step) -> np.ndarray:
         """argmin over x of step * value(x) + 1/2 ||x - z||^2, by Newton's method with a line search."""
+        if not self.deaths.size:
+            return np.array(z)
         x, sums, last = z, self._sums(z), np.inf
         value = step * self._value(x, sums)
         for _ in range(SETTINGS.newton_steps):
@@ -221,7 +223,7 @@ class RiskSets:
         bands[1, :-1] += links
         bands[1, 1:] += links
         v = np.array(right)
-        h = scipy.linalg.solveh_banded(bands, self.by_last(a * left * v[self.seen]))
+        h = scipy.linalg.solveh_banded(bands[-deaths.size :], self.by_last(a * left * v[self.seen]))
         v[self.seen] = left * (v[self.seen] + step * a * h[self.last])
         return v
 
@@ -231,11 +233,17 @@ class RiskSets:
         """Conjugate of the loss, inf outside its domain."""
         if not self._holds(u, ROUNDING_SHARE):
             return np.inf
-        a, F, d = np.maximum(u + self.events, 0.0)[self.seen], np.maximum(self.tails(u), 0.0), self.deaths
+        F, d = np.maximum(self.tails(u), 0.0), self.deaths
+        u, e, s = u[self.seen], self.events[self.seen], self.weights[self.seen]
+        a = np.maximum(u + e, 0.0)
+        # log(a / s) of events and log(F + d) by log1p: where an order is nearly perfect u and F are small
+        own = np.where(
+            e > 0, scipy.special.xlog1py(a, np.maximum(u / s, -1.0)), scipy.special.xlogy(a, a / s)
+        )
         # (F + d) log(F + d) - F log F, without the difference of the two
-        shared = scipy.special.xlog1py(F, np.minimum(F, d) / np.maximum(F, d)) + d * np.log(F + d)
-        shared -= scipy.special.xlogy(F, np.minimum(F / d, 1.0))
-        return float(scipy.special.xlogy(a, a / self.weights[self.seen]).sum() - shared.sum())
+        shared = scipy.special.xlog1py(F, np.minimum(F, d) / np.maximum(F, d))
+        shared += d * (np.log(d) + np.log1p(F / d)) - scipy.special.xlogy(F, np.minimum(F / d, 1.0))
+        return float(own.sum() - shared.sum())
 
     def _holds(self, u, share) -> bool:
         """Tell whether u lies in the domain, but for this share of the events' weights."""

@@ -12,7 +12,7 @@ from mtldsl.atoms.losses.cox import CoxLoss, RiskSets
 from mtldsl.atoms.losses.multiclass import less_own, on_simplex, plus_own
 from mtldsl.atoms.losses.worst_task import WorstTaskLoss
 from mtldsl.atoms.prox.shrinkage import level_shares
-from mtldsl.normal_form.term import LossTerm, register_term
+from mtldsl.normal_form.term import Blocks, LossTerm, register_term
 from mtldsl.utils.caching import cached_property
 
 if TYPE_CHECKING:
@@ -110,6 +110,15 @@ class CoxTerm(LossTerm):
 
     def conjugate(self, u) -> float:
         return float(sum(c * sets.conjugate(u[rows] / c) for rows, c, sets in self._tasks))
+
+    def magnitude(self, u, x: Blocks) -> float:
+        """Beside multipliers times predictions, the logarithms and predictions that events take the difference of."""
+        z = self.known_predictions(x)
+        sizes = [
+            c * sets.deaths.sum() * (1.0 + np.log(sets.weights.size) + np.abs(z[rows]).max())
+            for rows, c, sets in self._tasks
+        ]
+        return super().magnitude(u, x) + float(sum(sizes))
 
     def dual_project(self, u) -> np.ndarray:
         u = np.asarray(u, float)
