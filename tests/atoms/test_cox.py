@@ -141,6 +141,20 @@ def test_checker_moves_any_point_into_the_domain(exact):
         assert float(value.low) - 1e-12 <= loss.value(z, y, s) <= float(value.high) + 1e-12
 
 
+def test_checker_encloses_values_of_predictions_far_apart():
+    """Also where one risk set has e^2000 times the sum of another."""
+    for seed, size in ((0, 1e3), (1, 1e5)):
+        rng = np.random.default_rng(seed)
+        y, z = signed_times(rng, 25), size * rng.normal(size=25)
+        data = DataArrays(np.zeros((25, 1)), y, np.array([25]), True)
+        value, found = (
+            CoxLoss().value(z, y),
+            CoxLossFormula(Interval.of(np.ones(1)), data, False).value(Interval.of(z)),
+        )
+        assert float(found.low) <= value * (1 + 1e-13) and value * (1 - 1e-13) <= float(found.high)
+        assert float(found.high) - float(found.low) <= 1e-12 * value
+
+
 def test_checker_refuses_a_time_of_zero():
     from mtldsl.certificates.checker.function import UnsupportedFormula
 

@@ -8,7 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from mtldsl.certificates.checker.function import UnsupportedFormula
-from mtldsl.certificates.checker.interval import Interval, maximum, minimum, round_to_float, tighter
+from mtldsl.certificates.checker.interval import (
+    Interval,
+    join_intervals,
+    maximum,
+    minimum,
+    round_to_float,
+    tighter,
+)
 from mtldsl.certificates.checker.limits import SETTINGS
 from mtldsl.certificates.checker.proof_schema import witness_of_shares
 
@@ -346,11 +353,23 @@ class CoxLossFormula:
         total = z.like(0.0)
         for sets in self.sets:
             own = z[sets.rows]
-            shift = float(own.middle.max())
-            with np.errstate(divide="ignore"):  # below the smallest float: no lower end
-                logs = sets.tails((own - shift).exp() * self.w[sets.rows]).log() + shift
-            total = total + ((logs[sets.last] - own) * self.e[sets.rows]).sum()
+            lost = self._log_sums(sets, own)[sets.last] - own
+            total = total + (lost * self.e[sets.rows]).sum()
         return total
+
+    def _log_sums(self, sets: _RowsAtRisk, own: Interval) -> Interval:
+        """log sum w exp(z) over every risk set, each of which is measured from about its largest z: no sum leaves the range of floats."""
+        most = np.maximum.accumulate(np.maximum.reduceat(own.middle, sets.starts))
+        sums = sets.totals((own - most[sets.last]).exp() * self.w[sets.rows])
+        firsts = np.flatnonzero(np.diff(most, prepend=-np.inf))
+        carried, logs = own.like(0.0), []
+        for first, end in zip(firsts, [*firsts[1:], len(most)], strict=True):
+            level = own.like(most[first])
+            part = sums[first:end].cumsum(0) + carried
+            logs.append(part.log() + level)
+            if end < len(most):
+                carried = part[-1] * (level - own.like(most[end])).exp()
+        return join_intervals(logs)
 
     def inside(self, u: Interval) -> Interval:
         """A point of the domain near u: a cut at zero and scaled to the sum of all events; where a risk set then holds less than its
