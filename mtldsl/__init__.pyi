@@ -61,6 +61,7 @@ __all__ = [
     "column_group_norm",
     "columns_on_simplex",
     "compare",
+    "cox_loss",
     "crammer_singer_loss",
     "datasets",
     "defaults",
@@ -178,6 +179,10 @@ def poisson_loss(W: Affine, tasks: Tasks, *, mean: bool = False) -> Objective:
 def gamma_loss(W: Affine, tasks: Tasks, *, mean: bool = False) -> Objective:
     r"""The Gamma loss, half the Gamma deviance: sum_j s_j (y_j exp(-z_j) + z_j - log(y_j) - 1), with
     z = X_i w_i the predictions of a task and labels y > 0. z is the logarithm of the expected amount."""
+
+def cox_loss(W: Affine, tasks: Tasks, *, mean: bool = False) -> Objective:
+    r"""Cox's negative log partial likelihood of times that may be censored: sum over events j of s_j (log sum_{k: |y_k| >= y_j} s_k exp(z_k) - z_j),
+    with z = X_i w_i the predictions of a task, the logarithms of relative risks."""
 
 def softmax_loss(W: Affine, tasks: Tasks, *, mean: bool = False) -> Objective:
     r"""Multinomial logistic regression: sum_j s_j (log sum_k exp(z_jk) - z_j,c(j)), with z_jk = x_j^T w_k the score of class k and c(j) the

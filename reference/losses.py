@@ -100,6 +100,18 @@ def gamma_loss(z, y, s, atom):
     return weighted_sum(s, cp.multiply(y, cp.exp(-z)) + z - (np.log(y) + 1.0))
 
 
+@formula("cox_loss", exponential=True)
+def cox_loss(z, y, s, atom):
+    """sum over events j of s_j (log sum_{k: |y_k| >= y_j} s_k exp(z_k) - z_j), one logarithm for all events of a time"""
+    weights = np.ones(len(y)) if s is None else np.asarray(s, float)
+    events = np.where(y > 0, weights, 0.0)
+    total = -cp.sum(cp.multiply(events, z))
+    for t in np.unique(y[y > 0]):
+        at_risk = np.flatnonzero(np.abs(y) >= t)
+        total += events[y == t].sum() * cp.log_sum_exp(z[at_risk] + np.log(weights[at_risk]))
+    return total
+
+
 # --------------------------------------------------------------------------------------------------------------
 # Losses of the scores of all classes of a row, from their definitions. z: scores, all of a class after all of another; y: +1 for the class
 # of a row, else -1; s: weights of rows, or None.

@@ -37,6 +37,8 @@ def shared(seed=0, n=30, labels="real", missing=0.0, density=None, sample_weight
         Y = rng.poisson(np.exp(np.clip(0.4 * Y, -3, 2))).astype(float)
     elif labels == "positive":
         Y = np.exp(np.clip(0.4 * Y, -3, 2)) * rng.gamma(4.0, 0.25, size=Y.shape)
+    elif labels == "time":  # a few times, so that some are equal
+        Y = np.where(rng.random(Y.shape) < 0.7, 1.0, -1.0) * np.ceil(6 * np.exp(np.clip(0.4 * Y, -3, 2)))
     if missing:
         Y[rng.random(Y.shape) < missing] = np.nan
     weights = rng.uniform(0.5, 2.0, size=n) if sample_weights else None
@@ -151,6 +153,12 @@ def huber_graph_laplacian_sparse():
 def gamma_sorted_l1():
     t, W = with_weights(shared(23, labels="positive"), intercept=True)
     return mtl.minimize(mtl.gamma_loss(W, t) + 1.5 * mtl.sorted_l1_norm(W, q=0.3))
+
+
+@model
+def cox_group_sparse_with_missing_labels_and_sample_weights():
+    t, W = with_weights(shared(33, labels="time", missing=0.2, sample_weights=True))
+    return mtl.minimize(mtl.cox_loss(W, t) + 1.0 * mtl.l21_norm(W))
 
 
 @model

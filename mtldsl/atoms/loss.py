@@ -19,7 +19,7 @@ class Loss(Atom):
 
     #: LaTeX with the samples' weights s_ij, where it is more than a factor after the sum over j
     weighted_formula: ClassVar[str] = ""
-    #: "real", "sign" for {-1, +1}, "count" for 0, 1, 2, ..., "positive" for > 0, "indicators" of labellings (`LabelGraphLoss`),
+    #: "real", "sign" for {-1, +1}, "count" for 0, 1, 2, ..., "positive" for > 0, "time" for signed times, never 0, "indicators" of labellings (`LabelGraphLoss`),
     #: "classes": -1 and +1, with one +1 in every row of all tasks together (`RowLoss`)
     labels: ClassVar[str] = "real"
     #: has a gradient everywhere
@@ -46,6 +46,8 @@ class Loss(Atom):
     max_affine: ClassVar[bool] = False
     #: a constant added to all predictions makes a difference, but no trivial solution
     takes_intercept: ClassVar[bool] = True
+    #: why not, after "since"
+    intercept_reason: ClassVar[str] = ""
 
     @property
     def has_prox(self) -> bool:

@@ -232,7 +232,9 @@ def describe_scores(file: ProblemFile, solution: Solution) -> dict:
     """Per task on the held-out rows, or on the training rows where none were held out, beside the simplest guess."""
     tasks = file.tasks_train if file.tasks_test is None else file.tasks_test
     classes = sign_tasks(solution.loss, file.tasks_train.n_tasks) & (solution.loss["labels"] != "indicators")
-    scores, guesses = solution.scores(tasks), tasks.constant_scores(_guess, file.tasks_train, classes)
+    scores, of_times = solution.scores(tasks), solution.loss["labels"] == "time"
+    guesses = np.full(scores.shape, 0.5)  # of times, where all risks are alike
+    guesses = guesses if of_times else tasks.constant_scores(_guess, file.tasks_train, classes)
     rows = [
         {"task": name, "rows": int(count), "score": float(score), "guess": float(guess), "metrics": {}}
         for name, count, score, guess in zip(tasks.task_names, tasks.counts, scores, guesses, strict=True)
@@ -240,9 +242,11 @@ def describe_scores(file: ProblemFile, solution: Solution) -> dict:
     metrics, not_measured = _measured(file, tasks, solution, rows)
     named, not_named = _by_name(file, tasks, solution, rows)
     return {
-        "measure": _by_kind(classes, "accuracy", "R2"),
+        "measure": _by_kind(classes, "accuracy", "concordance" if of_times else "R2"),
         "rows": "training" if file.tasks_test is None else "held out",
-        "guess": _by_kind(classes, "always the more frequent label", "always the mean"),
+        "guess": _by_kind(
+            classes, "always the more frequent label", "always one risk" if of_times else "always the mean"
+        ),
         "mean": float(np.mean(scores)),
         "mean_guess": float(np.mean(guesses)),
         "metrics": metrics | named,

@@ -91,7 +91,7 @@ def scores(found: dict) -> Group:
 
 
 #: what stands over the scores; of tasks of several kinds "score", which a note explains
-_HEADS = {"accuracy": "accuracy", "R2": "R²"}
+_HEADS = {"accuracy": "accuracy", "R2": "R²", "concordance": "concordance"}
 
 
 def _table(found: dict, shown: list, names: list[str], base: bool) -> FittingTable:

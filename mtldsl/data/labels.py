@@ -116,6 +116,11 @@ LABEL_KINDS = {
         lambda y: (y < 0) | (y != np.floor(y)), "labels must be counts 0, 1, 2, ...", (0.0, 1.0)
     ),
     "positive": LabelKind(lambda y: y <= 0, "labels must be > 0", (0.5, 2.0)),
+    "time": LabelKind(
+        lambda y: y == 0,
+        "labels must be signed times: +t where the event came at time t > 0, -t where the row was last seen at t without it",
+        (1.0, -2.0),
+    ),
 }
 
 

@@ -210,7 +210,7 @@ class Tasks(PredictionMap, DaskConstructors, Displayable):
 
     def require_labels(self, kind: str, typed: str) -> None:
         """DataError unless the labels suit a loss: "real" any, "sign" {-1, +1} with both in every task, "count" 0, 1, 2, ...,
-        "positive" > 0.
+        "positive" > 0, "time" any but 0.
 
         `typed` is the loss as the user wrote it, for the message.
         """

@@ -289,6 +289,13 @@ class MultiTaskEstimator(ModelParameters):
                     argument="model",
                     write_instead=f"use {other}",
                 )
+            kind: Any = REGISTRY.get(word)
+            if getattr(kind, "takes_intercept", True) is False and self._intercept_in_model():
+                raise ModelError(
+                    f"{word} has no intercept, since {kind.intercept_reason}",
+                    argument="fit_intercept",
+                    write_instead="write fit_intercept=False",
+                )
         return model.on(tasks, self._values(model), self._intercept_in_model())
 
     def _solve(self, tasks: Tasks | None) -> Solution | None:

@@ -117,6 +117,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
     _elsewhere: ClassVar[dict[str, str]] = {
         "count": "MultiTaskRegressor",
         "positive": "MultiTaskRegressor",
+        "time": "MultiTaskRegressor",
         "indicators": "LabelGraphClassifier",
     }
 

@@ -29,7 +29,7 @@ from mtldsl.estimators.estimator_inputs import (
     refuse_unpaired,
 )
 from mtldsl.estimators.label_tables import agreement, hold_classes, share_right, undefined_score
-from mtldsl.estimators.regressor import r_squared_of_task
+from mtldsl.estimators.regressor import score_of_task
 from mtldsl.estimators.sample_weights import class_weights, of_rows
 from mtldsl.estimators.targets import ClassTargets, labels_of, numbers_of_targets, require_y, vector_of
 from mtldsl.solution.solution import Solution
@@ -298,10 +298,19 @@ class GroupedMultiTaskRegressor(RegressorMixin, RowsOfTasks):
         return loss_of(self.solution_.loss).decide(z)  # pyrefly: ignore[missing-attribute]
 
     def score(self, X, y, groups=None, sample_weight=None) -> float:
-        """R^2 over all rows whose y is there."""
+        """R^2 over all rows whose y is there; of signed times, whose risks compare within a task, the mean of the tasks' concordances."""
         from sklearn.metrics import r2_score
 
         refuse_unpaired(X, y=y, groups=groups, sample_weight=sample_weight)
+        assert self.solution_ is not None
+        if self.solution_.loss["labels"] == "time":
+            each = np.array(list(self._scores_by_task(X, y, groups, sample_weight).values()))
+            known = each[~np.isnan(each)]
+            return (
+                float(known.mean())
+                if known.size
+                else undefined_score("no task has a pair of times in a known order")
+            )
         values = numbers_of_targets(vector_of(y), learning=False).Y[:, 0]
         there, weights = ~np.isnan(values), of_rows(sample_weight, len(values))
         weights = None if weights is None else weights[there]
@@ -309,12 +318,18 @@ class GroupedMultiTaskRegressor(RegressorMixin, RowsOfTasks):
             return undefined_score("y has no label")
         return float(r2_score(values[there], self.predict(X, groups=groups)[there], sample_weight=weights))
 
-    def _scores_by_task(self, X, y, groups=None) -> dict:
-        """The R^2 of every task that is here; NaN where it has fewer than two labels."""
+    def _scores_by_task(self, X, y, groups=None, sample_weight=None) -> dict:
+        """The R^2 of every task that is here, or its concordance of times; NaN where it has fewer than two labels."""
         values = numbers_of_targets(vector_of(y), learning=False).Y[:, 0]
         predicted, ids = self.predict(X, groups=groups), self.task_of(X, groups=groups)
         rows = {each: ids == each for each in distinct(ids).tolist()}
-        return {each: r_squared_of_task(predicted[own], values[own]) for each, own in rows.items()}
+        weights = of_rows(sample_weight, len(values))
+        return {
+            each: score_of_task(
+                self.solution_, predicted[own], values[own], None if weights is None else weights[own]
+            )
+            for each, own in rows.items()
+        }
 
 
 class GroupedMultiTaskClassifier(ClassifierMixin, RowsOfTasks):
@@ -338,6 +353,7 @@ class GroupedMultiTaskClassifier(ClassifierMixin, RowsOfTasks):
     _elsewhere: ClassVar[dict[str, str]] = {
         "count": "GroupedMultiTaskRegressor",
         "positive": "GroupedMultiTaskRegressor",
+        "time": "GroupedMultiTaskRegressor",
         "indicators": "LabelGraphClassifier",
     }
 

@@ -15,6 +15,7 @@ from mtldsl.estimators.estimator_inputs import refuse_unpaired
 from mtldsl.estimators.label_tables import hold_targets, keep_targets, undefined_score
 from mtldsl.estimators.sample_weights import of_labels
 from mtldsl.estimators.targets import name_of_vector, numbers_of_targets
+from mtldsl.solution.measures import concordance_index
 from mtldsl.solution.score import r_squared
 from mtldsl.solution.solution import Solution
 from mtldsl.solution.task_predictors import loss_of
@@ -132,16 +133,19 @@ class MultiTaskRegressor(MultiOutputMixin, RegressorMixin, MultiTaskEstimator):
         self.intercept_ = float(self._shift[0]) if self._flat else self._shift
 
     def predict(self, X) -> np.ndarray:
-        """(n,) or (n, m), as y was; expected counts or amounts for a Poisson or Gamma loss."""
+        """(n,) or (n, m), as y was; expected counts or amounts for a Poisson or Gamma loss, log risks for a Cox loss."""
         check_is_fitted(self, "solution_")
         values = loss_of(self.solution_.loss).decide(self._scores(X))  # pyrefly: ignore[missing-attribute]
         return values[:, 0] if self._flat else values
 
     def score(self, X, y, sample_weight=None) -> float:
-        """The coefficient of determination R^2, its mean over the tasks that have two labels and more here; missing ones are left out."""
+        """The coefficient of determination R^2, or the concordance of signed times: its mean over the tasks that have two labels and more here;
+        missing ones are left out."""
         each = self._scores_by_task(X, y, sample_weight)
         if np.isnan(each).all():
-            return undefined_score("R^2 asks for two labels of a task that differ, and no task here has them")
+            return undefined_score(
+                "no task here has two labels that differ, or a pair of times in a known order"
+            )
         return float(each[~np.isnan(each)].mean())
 
     def _scores_by_task(self, X, y, sample_weight=None) -> np.ndarray:
@@ -151,16 +155,18 @@ class MultiTaskRegressor(MultiOutputMixin, RegressorMixin, MultiTaskEstimator):
         predicted = np.reshape(self.predict(X), targets.Y.shape)
         weights = of_labels(sample_weight, targets.Y.shape)
         return np.array([
-            r_squared_of_task(z, labels, None if weights is None else weights[:, i])
+            score_of_task(self.solution_, z, labels, None if weights is None else weights[:, i])
             for i, (z, labels) in enumerate(zip(predicted.T, targets.Y.T, strict=True))
         ])  # fmt: skip
 
 
-def r_squared_of_task(z, y, weights=None) -> float:
-    """R^2 of the labels that are there; NaN with fewer than two of them, and for a task that was not learned."""
+def score_of_task(solution, z, y, weights=None) -> float:
+    """R^2 of the labels that are there, or the concordance of times; NaN with fewer than two of them, and for a task that was not learned."""
     kept = ~(np.isnan(y) | np.isnan(z))
     if kept.sum() < 2:
         return float("nan")
+    if solution.loss["labels"] == "time":
+        return concordance_index(y[kept], z[kept], None if weights is None else weights[kept])
     if weights is None:
         return r_squared(z[kept], y[kept])
     z, y, w = z[kept], y[kept], weights[kept]

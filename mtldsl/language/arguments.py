@@ -16,6 +16,7 @@ from mtldsl.atoms.loss import Loss
 from mtldsl.atoms.matrix_function import Atom
 from mtldsl.atoms.regularizers.quadratic import checked_symmetric
 from mtldsl.data.labels import require_classes
+from mtldsl.data.task_data import require_in_memory
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError
 from mtldsl.language.constraints import quote_value
@@ -36,6 +37,14 @@ def fit_loss_to_tasks(atom: Loss, tasks: Tasks, typed: str) -> Loss:
     if atom.labels == "classes":
         require_classes(tasks, typed)
         return atom.for_tasks(tasks.task_names, None)
+    if atom.labels == "time":
+        require_in_memory(
+            tasks,
+            "the rows at risk of a task are wanted together",
+            typed,
+            DataError,
+            rows="the rows of these tasks",
+        )
     if tasks.is_weighted and not atom.weighs_samples:
         raise DataError(
             f"these tasks have sample weights, and {atom.name} counts samples",

@@ -354,8 +354,8 @@ def loss(cls: type[Loss]):
         for weights in with_intercept:
             if not atom.takes_intercept:
                 raise ModelError(
-                    f"the intercept of {weights.name} alone makes this loss zero or does not matter, since its "
-                    "labellings have a fixed number of positives",
+                    f"the intercept of {weights.name} alone makes this loss zero or does not matter, since "
+                    f"{atom.intercept_reason}",
                     term=typed,
                     write_instead="write "
                     + Spelled("Weights(tasks) without intercept=True", f"{weights.name} = {{}} in [weights]"),

@@ -52,6 +52,7 @@ SYNONYMS = {
     "logistic_loss": "cross_entropy, binary_cross_entropy, bce, bce_with_logits, log_loss, logit, sigmoid, deviance",
     "exponential_loss": "exp_loss, ada_boost, boosting",
     "gamma_loss": "gamma_deviance, gamma_nll",
+    "cox_loss": "cox, coxph, cox_ph, partial_likelihood, proportional_hazards, survival_cox, survival",
     "softmax_loss": "multinomial, multinomial_logistic, categorical_cross_entropy, multiclass",
     "poisson_loss": "poisson_nll, poisson_deviance, count_loss",
     "structured_hinge": "structured_svm, struct_svm, structural_svm",

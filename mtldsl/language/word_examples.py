@@ -19,6 +19,7 @@ _TASKS = {
     "sign": ">>> tasks = mtl.Tasks.shared(X, [[1, -1], [-1, 1], [1, 1], [-1, -1]])",
     "count": ">>> tasks = mtl.Tasks.shared(X, [[1, 0], [0, 2], [3, 1], [2, 1]])",
     "positive": ">>> tasks = mtl.Tasks.shared(X, [[1.0, 0.5], [0.2, 2.0], [1.5, 1.0], [2.0, 0.3]])",
+    "time": ">>> tasks = mtl.Tasks.shared(X, [[1.0, -0.5], [-0.2, 2.0], [1.5, 1.0], [2.0, -0.3]])",
     "classes": '>>> tasks = mtl.Tasks.from_classes(X, ["low", "high", "low", "high"])',
     "indicators": ">>> tasks = mtl.Tasks.shared(X, [[1, -1], [-1, 1], [1, 1], [-1, -1]])",
 }

@@ -77,7 +77,7 @@ def cross_validate(
                 thousandth of it for `loss + lam * norm`, up to a thousand times it for `norm + C * loss`
     folds     : how many (as in `Tasks.folds`, with stratify, groups and random_state), or pairs (rows to train on, rows to test on),
                 the rows of the shared X, or the labelled rows of separate inputs, task after task
-    metric    : the name of a measure, as in `Solution.score`, or a metric such as `FScore(beta=2)`; None: "accuracy" for labels, else "r2"
+    metric    : the name of a measure, as in `Solution.score`, or a metric such as `FScore(beta=2)`; None: "accuracy" for labels, "concordance" for times, else "r2"
     regret    : in place of values: choose among *all* values of the interval `between`, fitting where it is needed to prove that none has a
                 metric better than the best one's by more than this number. `result.proof` says what was proven, a picture has the band that
                 all values lie in. The model is strongly convex, such as with + lam * ridge(W); see docs/model_selection.md
@@ -199,6 +199,8 @@ def _summarize_fold(trials: list[Trial], grid: ParameterValues, by: Measure) -> 
 
 def _default(statement: Statement) -> str:
     losses = [statement.first_loss] if statement.shares is None else list(statement.shares.terms)
+    if all(cast(Loss, one.atom).labels == "time" for one in losses):
+        return "concordance"
     signs = {cast(Loss, one.atom).labels in ("sign", "classes") or one.source is not None for one in losses}
     return OF_KINDS.name if len(signs) > 1 else "accuracy" if signs == {True} else "r2"
 

@@ -17,7 +17,7 @@ from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError, MTLError
 from mtldsl.normal_form.statement import Statement
 from mtldsl.solution.measures import Measure, Needs
-from mtldsl.solution.predictors import predictor_of, require_signs
+from mtldsl.solution.predictors import predictor_of, require_suited
 from mtldsl.solution.score import Score, evaluate
 from mtldsl.solution.solution import Solution
 
@@ -134,9 +134,7 @@ class Fold:
 
     def score(self, tasks: Tasks, solution: Solution, measure: Measure, typed: str) -> Score:
         """The measure of a solution that was learned on `train`, over all tasks in the rows to score."""
-        require_signs(
-            solution, tasks if self.learned.all() else tasks.select(self.learned), typed, measure.needs
-        )
+        require_suited(solution, tasks if self.learned.all() else tasks.select(self.learned), typed, measure)
         truth, predicted, weights = self.outputs(tasks, solution, measure.needs, typed)
         return evaluate(
             measure, truth, predicted, self.names, table=tasks.is_shared, weights=weights, typed=typed

@@ -232,7 +232,8 @@ class ReportContext:
             return first
         known = {name_of(as_measure(one, "report")) for one in first}
         usual = ["f1", "roc_auc", "accuracy"] if self.classes else []
-        usual += [] if self.signs.all() else ["r2", "mae"]
+        numbers = ["concordance"] if self.judged.loss["labels"] == "time" else ["r2", "mae"]
+        usual += [] if self.signs.all() else numbers
         return [*first, *(name for name in usual if name_of(as_measure(name, "report")) not in known)]
 
 

@@ -10,7 +10,24 @@ from typing import Any, Literal
 import numpy as np
 
 from mtldsl.errors import ModelError
+from mtldsl.utils.parallel import slabs
 from mtldsl.utils.validation import quoted
+
+
+@dataclass(frozen=True)
+class MeasureSettings:
+    """Limits of measures.
+
+    rare_share : a label is rare whose smaller class has less than this: accuracy is content with weights of zero
+    slab_pairs : pairs of rows that are compared at once
+    """
+
+    rare_share: float = 0.3
+    slab_pairs: int = 2_000_000
+
+
+SETTINGS = MeasureSettings()
+
 
 # --------------------------------------------------------------------------------------------------------------
 # What a measure is: which predictions it needs, where it is defined, and how one number is made of those of the tasks.
@@ -161,6 +178,37 @@ def _there(truth: np.ndarray, predicted: np.ndarray) -> np.ndarray:
     return ~(np.isnan(truth) | np.isnan(predicted))
 
 
+# --------------------------------------------------------------------------------------------------------------
+# The concordance of risks and signed times.
+
+
+class ConcordanceMeasure(Measure):
+    """Harrell's index of signed times, +t of an event and -t of a row last seen at t: NaN for a task without a pair."""
+
+    def of_task(self, y: np.ndarray, predicted: np.ndarray, weights: np.ndarray | None = None) -> float:
+        return concordance_index(np.asarray(y, float), np.asarray(predicted, float), weights)
+
+
+def concordance_index(y: np.ndarray, risks: np.ndarray, weights: np.ndarray | None = None) -> float:
+    """The share of pairs in the right order: an event at t, and a row known to be without it then, which has the lower risk; equal risks one half.
+
+    Source: Harrell, Califf, Pryor, Lee and Rosati, "Evaluating the yield of medical tests", JAMA 247 (1982).
+
+    >>> concordance_index(np.array([1.0, -2.0, 3.0]), np.array([0.5, 0.9, 0.1]))
+    0.5
+    """
+    times, w = np.abs(y), np.ones(y.size) if weights is None else weights
+    right = pairs = 0.0
+    events = np.flatnonzero(y > 0)
+    for part in slabs(events.size, max(1, SETTINGS.slab_pairs // max(y.size, 1))):
+        own = events[part, None]
+        known = ((times > times[own]) | ((times == times[own]) & (y < 0))) * w
+        lower = (risks < risks[own]) + 0.5 * (risks == risks[own])
+        pairs += float(w[events[part]] @ known.sum(axis=1))
+        right += float(w[events[part]] @ (known * lower).sum(axis=1))
+    return right / pairs if pairs > 0 else float("nan")
+
+
 _ALL = (
     Measure("mse", "mean_squared_error", "values", False, of="mean squared error"),
     Measure(
@@ -170,6 +218,7 @@ _ALL = (
     Measure("mae", "mean_absolute_error", "values", False, of="mean absolute error"),
     Measure("r2", "r2_score", "values", True, "two", of="coefficient of determination R^2"),
     Measure("explained_variance", "explained_variance_score", "values", True, "two", of="share of the variance explained, whatever the bias"),
+    ConcordanceMeasure("concordance", "", "values", True, of="share of pairs of an event and a later row in the order of their risks"),
     Measure("accuracy", "accuracy_score", "labels", True, of="share of right labels"),
     Measure("balanced_accuracy", "balanced_accuracy_score", "labels", True, "two", of="mean of the shares of right labels of either class"),
     Measure("f1", "f1_score", "labels", True, "positive", arguments={"zero_division": 0.0}, of="F1 of every task; its mean is macro F1"),
@@ -218,6 +267,7 @@ _SYNONYMS = {
     "precision_score": "precision", "precision_macro": "precision", "recall_score": "recall", "recall_macro": "recall", "sensitivity": "recall",
     "brier_score": "brier", "brier_score_loss": "brier", "neg_brier_score": "brier", "exact_match": "subset_accuracy",
     "zero_one_loss": "subset_accuracy", "hamming": "hamming_loss", "label_ranking_loss": "ranking_loss", "coverage": "coverage_error",
+    "c_index": "concordance", "concordance_index": "concordance", "harrell": "concordance",
 }  # fmt: skip
 
 
@@ -325,16 +375,6 @@ def meaning_of(by: Measure) -> str:
 
 # --------------------------------------------------------------------------------------------------------------
 # By what a label is judged that few rows have, or that few rows have not.
-
-
-@dataclass(frozen=True)
-class MeasureSettings:
-    """Limit of a rare label: its smaller class has less than `rare_share`, and accuracy is content with weights of zero."""
-
-    rare_share: float = 0.3
-
-
-SETTINGS = MeasureSettings()
 
 
 def measure_of_rare(shares: Iterable[float]) -> str | None:

@@ -19,7 +19,7 @@ from mtldsl.data.labels import require_kind
 from mtldsl.data.schema import is_list_of_matrices
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError
-from mtldsl.solution.measures import OF_KINDS, Needs
+from mtldsl.solution.measures import OF_KINDS, Measure, Needs
 from mtldsl.solution.score import checked_metrics, score_of
 from mtldsl.solution.task_predictors import (
     FittedColumns,
@@ -242,10 +242,10 @@ def predictor_for(fitted: FittedSolution, X) -> Any:
 
 
 def default_measure(loss: dict) -> str:
-    """Return what scores the answers where nothing else is asked for: accuracy of labels, R^2 of numbers."""
+    """Return what scores the answers where nothing else is asked for: accuracy of labels, concordance of times, R^2 of numbers."""
     if loss["labels"] == "mixed":
         return OF_KINDS.name
-    return "accuracy" if loss["labels"] in ("sign", "indicators") else "r2"
+    return {"sign": "accuracy", "indicators": "accuracy", "time": "concordance"}.get(loss["labels"], "r2")
 
 
 def sign_tasks(loss: dict, n_tasks: int) -> np.ndarray:
@@ -256,6 +256,29 @@ def sign_tasks(loss: dict, n_tasks: int) -> np.ndarray:
     for kind in loss["kinds"]:
         found[kind["columns"]] = kind["labels"] == "sign"
     return found
+
+
+def require_suited(fitted: FittedSolution, tasks: Tasks, typed: str, by: Measure) -> None:
+    """DataError or ModelError unless the labels are of the measure's kind: signed times, of the losses that learn them, for concordance alone."""
+    loss, of_times = fitted.loss, by.name == "concordance"
+    kinds = {kind["labels"] for kind in loss["kinds"]} if "kinds" in loss else {loss["labels"]}
+    if "time" in kinds and not (of_times and len(kinds) == 1):
+        raise ModelError(
+            "the labels of a loss here are signed times, and this measure is not of these"
+            if not of_times
+            else "concordance is of signed times, and some losses here have other labels",
+            term=typed,
+            write_instead="write metric='concordance', for tasks of times alone",
+        )
+    if of_times and "time" not in kinds:
+        raise ModelError(
+            f"concordance is of signed times, which {loss.get('word', 'no loss here')} does not learn",
+            term=typed,
+            write_instead="write another measure, or learn with cox_loss",
+        )
+    if of_times:
+        require_kind(tasks, "time", typed)
+    require_signs(fitted, tasks, typed, by.needs)
 
 
 def require_signs(fitted: FittedSolution, tasks: Tasks, typed: str, needs: Needs) -> None:

@@ -15,7 +15,13 @@ from mtldsl.data.splits import checked_count, checked_level, draw_counts, units_
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import ModelError, MTLError
 from mtldsl.solution.measures import Measure, Needs, measure, name_of
-from mtldsl.solution.predictors import FittedSolution, default_measure, predictor_of, require_signs
+from mtldsl.solution.predictors import (
+    FittedSolution,
+    default_measure,
+    predictor_of,
+    require_signs,
+    require_suited,
+)
 from mtldsl.solution.score import Counted, Score, as_measure, counted_measures, evaluate, mean_score
 from mtldsl.utils.validation import as_whole, check_seed, generator, quoted
 
@@ -147,7 +153,7 @@ def _named_score(tasks: Tasks, fitted: FittedSolution, name: str | Measure, meth
     found = as_measure(name, f"{method}(tasks, metric")
     typed = f"{method}(tasks, metric={found.name!r})"
     like = fitted.schema.alike(tasks, method)
-    require_signs(fitted, like, typed, found.needs)
+    require_suited(fitted, like, typed, found)
     predicted = predictor_of(fitted).outputs(like.X if like.is_shared else like.inputs, found.needs, typed)
     truth, weights = truth_of(like)
     return evaluate(
@@ -289,7 +295,7 @@ def bootstrap_scores(
     n, level = checked_count(n, "bootstrap(tasks, n"), checked_level(level, "bootstrap(tasks, level")
     rng = generator(random_state, "bootstrap")
     like = fitted.schema.alike(tasks, "bootstrap")
-    require_signs(fitted, like, typed, by.needs)
+    require_suited(fitted, like, typed, by)
     units = units_of_rows(like, groups, "bootstrap(tasks, groups)")
     predicted = predictor_of(fitted).outputs(like.X if like.is_shared else like.inputs, by.needs, typed)
     return resample_measure(by, like, predicted, n, level, units, rng, typed)

@@ -378,7 +378,8 @@ class Solution(Displayable):
     # --------------------------------------------------------------------------------------- predictions
 
     def scores(self, tasks, metric=None) -> np.ndarray:
-        """One score per task on a Tasks object: accuracy for labels in {-1, +1}, else the coefficient of determination R^2.
+        """One score per task on a Tasks object: accuracy for labels in {-1, +1}, the concordance of signed times, else the coefficient of
+        determination R^2.
 
         metric : score by this instead, by 1 - Delta: one metric, a list with one a task, or a dict {task name: metric}.
             `FScore(beta)`: the F-score of the predicted labels; `AUC()`: 1 - b c / (Pos Neg) on labels; `ErrorRate()`: the
@@ -445,7 +446,7 @@ class Solution(Displayable):
     ) -> ScoreIntervals:
         """Percentile intervals of a score, by task and over all: the same predictions on n samples of the rows, drawn with replacement.
 
-        metric : the name of a measure, as in `score`, or a metric such as `FScore(beta=2)`; None: "accuracy" for labels, else "r2"
+        metric : the name of a measure, as in `score`, or a metric such as `FScore(beta=2)`; None: "accuracy" for labels, "concordance" for times, else "r2"
         groups : (n,) as in `Tasks.folds`; they are drawn whole, where rows of one patient or user are alike
         Give rows that were not learned on. The weights stay as they are: how much these depend on the rows, `problem.bootstrap` tells.
 

@@ -15,7 +15,7 @@ from mtldsl.data.schema import Schema, is_list_of_matrices
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError
 from mtldsl.solution.learned_label_graph import LabelPredictions, LearnedGraph
-from mtldsl.solution.measures import Needs
+from mtldsl.solution.measures import Needs, concordance_index
 from mtldsl.solution.score import checked_metrics, r_squared, score_of
 from mtldsl.solution.thresholds import best_threshold
 from mtldsl.utils.memory import require_memory
@@ -263,6 +263,9 @@ class PerTaskPredictor:
         if self.of.loss["labels"] == "sign" or cuts is not None:
             require_kind(tasks, "sign", typed)
             return np.array([np.mean(p == y) for p, y in pairs])
+        if self.of.loss["labels"] == "time":
+            require_kind(tasks, "time", typed)
+            return np.array([concordance_index(y, p) for p, y in pairs])
         return np.array([r_squared(p, y) for p, y in pairs])
 
     def tuned_thresholds(self, tasks: Tasks, metric, typed: str) -> np.ndarray:
@@ -327,7 +330,7 @@ class PerTaskPredictor:
                 raise ValueError(f"feature_names is {features!r:.60}, which no solution has")
 
     def require_labels_predicted(self, typed: str) -> None:
-        predicted = {"count": "counts", "positive": "amounts"}.get(self.of.loss["labels"])
+        predicted = {"count": "counts", "positive": "amounts", "time": "risks"}.get(self.of.loss["labels"])
         if predicted:
             raise ModelError(
                 f"{self.of.loss['word']} predicts {predicted}, and a metric is of labels -1 and +1",

@@ -17,6 +17,7 @@ TASKS = {
     "sign": mtl.Tasks.shared(X, np.sign(Y), task_names=["a_1", "b%", "c"]),
     "count": mtl.Tasks.shared(X, np.floor(Y**2)),
     "positive": mtl.Tasks.shared(X, np.exp(Y)),
+    "time": mtl.Tasks.shared(X, Y),
     "classes": mtl.Tasks.shared(X, np.where(Y.max(axis=1, keepdims=True) == Y, 1.0, -1.0)),
 }
 W, L = mtl.Weights(TASKS["sign"]), mtl.Weights(TASKS["sign"], name="L")

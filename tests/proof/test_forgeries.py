@@ -91,7 +91,7 @@ NAMES = (
     "label_graph_of_two_edges_with_costs_and_sample_weights", "precision_in_a_trace_norm_ball_with_total_variation", "two_losses_on_one_matrix",
     "square_root_loss_around_known_weights_sparse", "hinge_low_rank_with_intercept_and_missing_labels", "absolute_loss_total_variation_over_tasks",
     "square_root_loss_low_rank", "poisson_group_sparse_ridge", "feature_groups_mean_regularizer", "label_graph_of_low_rank_with_a_triple",
-    "label_likelihood_with_a_group_norm_of_edges",
+    "label_likelihood_with_a_group_norm_of_edges", "cox_group_sparse_with_missing_labels_and_sample_weights",
 )  # fmt: skip
 
 

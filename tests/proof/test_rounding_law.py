@@ -16,6 +16,7 @@ from mtldsl.certificates.checker.function_formulas import FUNCTIONS
 from mtldsl.certificates.checker.interval import Interval
 from mtldsl.certificates.checker.loss_formulas import (
     SCALAR_LOSSES,
+    CoxLossFormula,
     RowLossFormula,
     SquareRootLossFormula,
     SumLossFormula,
@@ -69,6 +70,8 @@ def _part(atom, data):
     if atom.name == "square_root_loss":
         return SquareRootLossFormula(Interval.of(atom.eps, True), one, data, True)
 
+    if atom.name == "cox_loss":
+        return CoxLossFormula(one, data, True)
     if isinstance(atom, RowLoss):
         return RowLossFormula(atom.name, one, data, True)
 

@@ -74,6 +74,7 @@ class StructuredHinge(Loss):
     labels: ClassVar[str] = "sign"
     weighs_samples: ClassVar[bool] = False
     max_affine: ClassVar[bool] = True
+    intercept_reason: ClassVar[str] = "its labellings have a fixed number of positives"
 
     def __post_init__(self):
         object.__setattr__(self, "metric", as_metrics(self.metric, f"{self.name}(...)"))

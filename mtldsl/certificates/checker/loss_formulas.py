@@ -8,7 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from mtldsl.certificates.checker.function import UnsupportedFormula
-from mtldsl.certificates.checker.interval import Interval, maximum, minimum, round_to_float, tighter
+from mtldsl.certificates.checker.interval import (
+    Interval,
+    join_intervals,
+    maximum,
+    minimum,
+    round_to_float,
+    tighter,
+)
 from mtldsl.certificates.checker.limits import SETTINGS
 from mtldsl.certificates.checker.proof_schema import witness_of_shares
 
@@ -303,6 +310,105 @@ class RowLossFormula:
             p = minimum(maximum(u.reshape(*self.shape) / self.w + self.true, 0.0), 1.0)
             return (p.times_log().sum(axis=0) * self.w).sum()
         return u.reshape(-1)[self.own].sum()  # w (p_c - 1)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The checker's own formula of Cox's partial likelihood, whose multipliers are a - e, e the weights of events.
+
+
+class _RowsAtRisk:
+    """The rows of one task that are in any risk set, those of the longest times first, and where rows of other last risk sets begin.
+
+    rows : places in flat arrays
+    last : which of the risk sets, the latest of them first, is a row's last
+    """
+
+    def __init__(self, y: np.ndarray, rows: slice):
+        times = np.unique(y[y > 0])[::-1]
+        last = np.searchsorted(-times, -np.abs(y), side="left")
+        order = np.argsort(last, kind="stable")[: int((last < len(times)).sum())]
+        self.rows, self.last = order + rows.start, last[order]
+        self.starts = np.searchsorted(self.last, np.arange(len(times)))
+
+    def totals(self, values: Interval) -> Interval:
+        """Sums of the rows' values over those of one last risk set."""
+        return values.sums(self.starts)
+
+    def tails(self, values: Interval) -> Interval:
+        """Sums over risk sets."""
+        return self.totals(values).cumsum(0)
+
+
+class CoxLossFormula:
+    """sum over tasks i of c_i times the sum over events j of w_j (log sum_{k: |y_k| >= y_j} w_k exp(z_k) - z_j).
+
+    Conjugate, where a = u + e >= 0, no risk set holds a negative sum F of u, and the first, which holds all that is not zero, the sum
+    zero: sum a log(a / w) + sum over times of F log F - (F + d) log(F + d), d the weights of the events of a time, c_i in e and d.
+    """
+
+    def __init__(self, coefficients: Interval, data, exact: bool):
+        y = np.asarray(data.targets, float)
+        if not (y != 0.0).all():
+            raise UnsupportedFormula("cox_loss of a time of zero")
+        weights = np.ones(len(y)) if data.sample_weights is None else data.sample_weights
+        self.w = Interval.of(weights, exact)
+        self.e = self.w * coefficients.repeat(data.counts) * (y > 0).astype(float)
+        ends = zip(data.offsets[:-1], data.offsets[1:], strict=True)
+        sets = [_RowsAtRisk(y[a:b], slice(int(a), int(b))) for a, b in ends]
+        self.sets = [own for own in sets if len(own.rows)]
+
+    def value(self, z: Interval) -> Interval:
+        total = z.like(0.0)
+        for sets in self.sets:
+            own = z[sets.rows]
+            lost = self._log_sums(sets, own)[sets.last] - own
+            total = total + (lost * self.e[sets.rows]).sum()
+        return total
+
+    def _log_sums(self, sets: _RowsAtRisk, own: Interval) -> Interval:
+        """log sum w exp(z) over every risk set, each of which is measured from about its largest z: no sum leaves the range of floats."""
+        most = np.maximum.accumulate(np.maximum.reduceat(own.middle, sets.starts))
+        sums = sets.totals((own - most[sets.last]).exp() * self.w[sets.rows])
+        firsts = np.flatnonzero(np.diff(most, prepend=-np.inf))
+        carried, logs = own.like(0.0), []
+        for first, end in zip(firsts, [*firsts[1:], len(most)], strict=True):
+            level = own.like(most[first])
+            part = sums[first:end].cumsum(0) + carried
+            logs.append(part.log() + level)
+            if end < len(most):
+                carried = part[-1] * (level - own.like(most[end])).exp()
+        return join_intervals(logs)
+
+    def inside(self, u: Interval) -> Interval:
+        """A point of the domain near u: a cut at zero and scaled to the sum of all events; where a risk set then holds less than its
+        events ask for, rows of its own have more, and those of the next set before it less."""
+        found = u.like(np.zeros(u.shape))
+        for sets in self.sets:
+            w, e = self.w[sets.rows], self.e[sets.rows]
+            a = maximum(u[sets.rows] + e, w * SETTINGS.least_task_share**2)
+            a = a * (e.sum() / a.sum())
+            lack = maximum(-sets.tails(a - e), 0.0)
+            lack = lack.with_entries(
+                slice(-1, None), lack[-1:].like(np.zeros(1))
+            )  # of all rows, as real numbers
+            before = lack.like(np.zeros(lack.shape)).with_entries(slice(1, None), lack[:-1])
+            factor = maximum((lack - before) / sets.totals(a) + 1.0, 0.0)
+            found = found.with_entries(sets.rows, a * factor[sets.last] - e)
+        return found
+
+    def shifted(self, u: Interval, i: int, total: Interval, alone: bool) -> Interval | None:
+        """None: the multipliers of a task sum to zero."""
+        return None
+
+    def conjugate(self, u: Interval, t: Interval) -> Interval:
+        total = u.like(0.0)
+        for sets in self.sets:
+            own, e = u[sets.rows] * t, self.e[sets.rows]
+            a, F = maximum(own + e, 0.0), maximum(sets.tails(own), 0.0)
+            F = F.with_entries(slice(-1, None), F[-1:].like(np.zeros(1)))
+            shared = F.times_log() - (F + sets.totals(e)).times_log()
+            total = total + (a.times_log() - a * self.w[sets.rows].log()).sum() + shared.sum()
+        return total
 
 
 # --------------------------------------------------------------------------------------------------------------

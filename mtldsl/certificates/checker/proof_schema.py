@@ -253,7 +253,7 @@ _CLASSES = _without("n_classes", fields({}, {"n_classes": whole(2, _MAX_BLOCK_RO
 LOSSES = {
     **{word: fields({}) for word in (
         "squared_loss", "sum_of_squares", "absolute_loss", "hinge_loss", "squared_hinge_loss", "logistic_loss", "exponential_loss",
-        "poisson_loss", "gamma_loss",
+        "poisson_loss", "gamma_loss", "cox_loss",
     )},
     "quantile_loss": fields({"q": number(5e-324, 1.0 - 2**-53)}), "huber_loss": fields({"delta": _POSITIVE}),
     "epsilon_insensitive_loss": fields({"epsilon": number(0.0)}),

@@ -13,6 +13,7 @@ from mtldsl.certificates.checker.interval import Interval, join_intervals, produ
 from mtldsl.certificates.checker.loss_formulas import (
     ROW_LOSSES,
     SCALAR_LOSSES,
+    CoxLossFormula,
     RowLossFormula,
     SquareRootLossFormula,
     SumLossFormula,
@@ -94,6 +95,8 @@ class CheckedLossTerm:
         elif self.word == "square_root_loss":
             eps = Interval.of(parameters["eps"] or 0.0, exact)
             self.part = SquareRootLossFormula(eps, coefficients, data, exact)
+        elif self.word == "cox_loss":
+            self.part = CoxLossFormula(coefficients, data, exact)
         elif self.word == "structured_hinge":
             self.part = StructuredHingeFormula(parameters["metrics"], coefficients, data, exact, witness)
         elif self.word in ROW_LOSSES:

@@ -214,6 +214,23 @@ def gamma_loss(z, y, atom):
     return np.expm1(t) - t
 
 
+def _largest_of_risks(z, y, s, atom):
+    """The logarithms that every event takes the difference of, at most."""
+    s = np.ones(len(y)) if s is None else s
+    return float(s[y > 0].sum() * (np.log(len(y)) + np.abs(np.log(s)).max() + np.abs(z).max()))
+
+
+@defined("cox_loss", "task", size=_largest_of_risks)
+def cox_loss(z, y, s, atom):
+    """sum over events of s_j (log sum_{k: |y_k| >= y_j} s_k exp(z_k) - z_j): the longest times first, whose sums the next ones extend"""
+    s = np.ones(len(y)) if s is None else s
+    order = np.argsort(-np.abs(y), kind="stable")
+    times, sums = -np.abs(y)[order], np.logaddexp.accumulate((z + np.log(s))[order])
+    event = y > 0
+    last = np.searchsorted(times, -y[event], side="right") - 1
+    return float(s[event] @ (sums[last] - z[event]))
+
+
 def _largest(scores, true, atom):
     return 1.0 + np.abs(scores).max(axis=1)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -200,7 +200,14 @@ class TypedPoint:
         ]
         total = rounding_seen(plain, [self._loss(term, lambda z, u=u: z + u * step) for u in directions])
         if definition is not None and definition.size is not None:
-            total += ROUNDING_UNITS * EPS * abs(_of_classes(term, definition.size, self._predictions(term)))
+            z, sized = self._predictions(term), replace(definition, function=definition.size)
+            by_task = definition.kind == "task"
+            size = (
+                over_tasks(term, _of_tasks(term, sized, z))
+                if by_task
+                else _of_classes(term, definition.size, z)
+            )
+            total += ROUNDING_UNITS * EPS * abs(size)
         return total
 
     # ----------------------------------------------------------------------------------------------- penalties

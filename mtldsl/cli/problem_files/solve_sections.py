@@ -441,6 +441,8 @@ def check_measure(reading: ProblemFileReader, problem: Problem) -> None:
         said = 'predicts labels, and this measure is of numbers; write a measure of labels, such as metric = "f1"'
     elif loss.atom.labels in ("count", "positive") and needs != "values":
         said = 'does not predict labels, and this measure is of labels; write a measure of numbers, such as metric = "mae"'
+    elif (loss.atom.labels == "time") != (name == "concordance"):
+        said = 'and this measure do not go together: metric = "concordance" is of signed times, and nothing else is'
     else:
         return
     raise reading.file.error(f"{loss.atom.name} {said}", ("validation", "metric"), value=True)

@@ -205,6 +205,8 @@ def targets(atom, rng, n=None):
         return np.where(np.arange(atom.n_classes)[:, None] == own, 1.0, -1.0).ravel()
     if atom.labels == "sign":
         return np.where(np.arange(n) % 3 == 0, -1.0, 1.0)[rng.permutation(n)]
+    if atom.labels == "time":  # a few times, so that some are equal
+        return rng.choice([-1.0, 1.0, 1.0], n) * rng.integers(1, 8, n)
     if atom.labels == "positive":
         return rng.gamma(2.0, size=n)
     return rng.poisson(2.0, n).astype(float) if atom.labels == "count" else rng.normal(size=n)

@@ -1,4 +1,4 @@
-"""Terms of losses that join samples: of residual norms, of rows over all tasks, and of the worst task."""
+"""Terms of losses that join samples: of residual norms, of risk sets, of rows over all tasks, and of the worst task."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from mtldsl.atoms.loss import Loss
+from mtldsl.atoms.losses.cox import CoxLoss, RiskSets
 from mtldsl.atoms.losses.multiclass import less_own, on_simplex, plus_own
 from mtldsl.atoms.losses.worst_task import WorstTaskLoss
 from mtldsl.atoms.prox.shrinkage import level_shares
-from mtldsl.normal_form.term import LossTerm, register_term
+from mtldsl.normal_form.term import Blocks, LossTerm, register_term
 from mtldsl.utils.caching import cached_property
 
 if TYPE_CHECKING:
@@ -76,6 +77,52 @@ class RadialTerm(LossTerm):
     def dual_project(self, u) -> np.ndarray:
         u = np.asarray(u, float)
         return u / self._spread(np.maximum(self._dual_norms(u), 1.0))
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Cox's partial likelihood in a model: the times are sorted once.
+
+
+@register_term
+@dataclass(frozen=True, eq=False)
+class CoxTerm(LossTerm):
+    """sum over tasks i of coefficients[i] * the partial likelihood of task i, whose risk sets are kept."""
+
+    @staticmethod
+    def handles(loss: Loss, tasks: Tasks) -> bool:
+        return isinstance(loss, CoxLoss) and tasks.in_memory
+
+    @cached_property
+    def _tasks(self) -> list[tuple[slice, float, RiskSets]]:
+        return [(rows, float(c), RiskSets(y, s)) for rows, c, y, s in self._tasks_apart()]
+
+    def _each(self, function) -> np.ndarray:
+        return np.concatenate([function(*own) for own in self._tasks])
+
+    def value(self, z) -> float:
+        return float(sum(c * sets.value(z[rows]) for rows, c, sets in self._tasks))
+
+    def gradient(self, z) -> np.ndarray:
+        return self._each(lambda rows, c, sets: c * sets.gradient(z[rows]))
+
+    def prox(self, z, step) -> np.ndarray:
+        return self._each(lambda rows, c, sets: sets.prox(z[rows], step * c))
+
+    def conjugate(self, u) -> float:
+        return float(sum(c * sets.conjugate(u[rows] / c) for rows, c, sets in self._tasks))
+
+    def magnitude(self, u, x: Blocks) -> float:
+        """Beside multipliers times predictions, the logarithms and predictions that events take the difference of."""
+        z = self.known_predictions(x)
+        sizes = [
+            c * sets.deaths.sum() * (1.0 + np.log(sets.weights.size) + np.abs(z[rows]).max())
+            for rows, c, sets in self._tasks
+        ]
+        return super().magnitude(u, x) + float(sum(sizes))
+
+    def dual_project(self, u) -> np.ndarray:
+        u = np.asarray(u, float)
+        return self._each(lambda rows, c, sets: c * sets.dual_project(u[rows] / c))
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -348,7 +348,7 @@ def _solve_whole(
             else AcceleratedGradient(smooth, proximal, x)
         )
         point, stopped = method.run(min(steps, max_iter), watch)
-        if stopped or point.iteration >= max_iter or watch.expired:
+        if stopped or not second_order or point.iteration >= max_iter or watch.expired:
             return point
         x, done, duals = layout.flat(point.blocks), point.iteration, point.function_duals
     y = None if duals is None else proximal.flat_multipliers(duals)
