@@ -4,21 +4,65 @@ from __future__ import annotations
 
 import argparse
 import sys
+from argparse import ArgumentParser, Namespace
+from importlib import import_module
 from io import TextIOWrapper
 
-from mtldsl.cli.command import BAD_INPUT, FAILED
+from mtldsl.cli.command import BAD_INPUT, FAILED, OK, Command
 from mtldsl.cli.completion import completion
-from mtldsl.cli.listings import MODELS, WORDS
 from mtldsl.cli.new_command import NEW
-from mtldsl.cli.output import print_error
+from mtldsl.cli.output import print_content, print_error, print_json
 from mtldsl.cli.path_and_cv import CV, PATH
 from mtldsl.cli.predict_commands import PREDICT, REPORT
 from mtldsl.cli.solve_commands import CHECK, EXPLAIN, SOLVE, VERIFY
-from mtldsl.errors import MTLError, SolverError
+from mtldsl.errors import DataError, MTLError, SolverError
 from mtldsl.language.suggestions import nearest
 from mtldsl.utils import interrupts
 from mtldsl.utils.files import noting_inputs
 from mtldsl.utils.starting import VERSION, leave_by_default
+
+# --------------------------------------------------------------------------------------------------------------
+# `mtldsl words` and `mtldsl models`: the catalogues, or one name of them.
+
+
+def _listing(kind: str, about: str, module: str) -> Command:
+    """The command that lists a catalogue: a module, imported when it is asked for, that has it as text, Markdown and plain values."""
+
+    def arguments(parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "name", nargs="?", metavar="NAME", help=f"everything about one {kind.removesuffix('s')}"
+        )
+        style = parser.add_mutually_exclusive_group()
+        style.add_argument("--json", action="store_true", help="print JSON and nothing else")
+        style.add_argument(
+            "--markdown", action="store_true", help="print the catalogue as a page of documentation"
+        )
+
+    def run(options: Namespace) -> int:
+        if options.name is not None and options.markdown:
+            raise DataError(
+                f"{kind} NAME --markdown: the page is of all {kind}", write_instead="leave out the name"
+            )
+        pages = import_module(module)
+        if options.json:
+            print_json(pages.as_plain(options.name))
+        elif options.markdown:
+            print_content(pages.markdown().removesuffix("\n"))
+        else:
+            print_content(pages.page(options.name))
+        return OK
+
+    return Command(kind, about, arguments, run)
+
+
+WORDS = _listing("words", "the words of the language", "mtldsl.cli.catalogue_pages")
+MODELS = _listing(
+    "models", "models of papers by name, each with its statement in the language", "mtldsl.cli.model_pages"
+)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# All commands, and what a call ends with.
 
 _COMMANDS = (NEW, SOLVE, CHECK, EXPLAIN, PATH, CV, PREDICT, REPORT, VERIFY, WORDS, MODELS)
 COMMANDS = (*_COMMANDS, completion(_COMMANDS))
