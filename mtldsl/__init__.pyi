@@ -14,14 +14,13 @@ from mtldsl.data.tasks import Tasks
 from mtldsl.errors import CrossCheckError, DataError, InfeasibleError, Interrupted, MTLError, MissingExtraError, ModelError, ProofError, SolverError
 from mtldsl.extending.registration import register, register_solver, unregister
 from mtldsl.language.constraints import Constraint
-from mtldsl.language.expressions import Affine
+from mtldsl.language.expressions import Affine, Transposed
 from mtldsl.language.factories import worst_task
 from mtldsl.language.label_graph import EdgeWeights, NodeWeights
 from mtldsl.language.learned_unknowns import FeatureCovariance, FeaturePrecision, KernelWeights, TaskCovariance, TaskPrecision, p_norm
 from mtldsl.language.objective import Objective
 from mtldsl.language.scalars import Parameter
 from mtldsl.language.task_similarity import TaskSimilarity
-from mtldsl.language.transpose import Transposed
 from mtldsl.language.weights import Weights
 from mtldsl.problems.method_comparison import compare
 from mtldsl.problems.named_models import model, models

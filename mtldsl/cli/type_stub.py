@@ -44,9 +44,8 @@ _USED = {
     "mtldsl.atoms.metrics.metric": ["Metric"],
     "mtldsl.language.task_similarity": ["TaskSimilarity"],
     "mtldsl.language.constraints": ["Constraint"],
-    "mtldsl.language.expressions": ["Affine"],
+    "mtldsl.language.expressions": ["Affine", "Transposed"],
     "mtldsl.language.objective": ["Objective"],
-    "mtldsl.language.transpose": ["Transposed"],
 }
 
 #: What a parameter of that name takes where a word does not have it from its class: what stands before the parameters.

@@ -28,12 +28,11 @@ from mtldsl.language.arguments import (
     unknown_of,
 )
 from mtldsl.language.constraints import Constraint
-from mtldsl.language.expressions import Affine
+from mtldsl.language.expressions import Affine, Transposed
 from mtldsl.language.learned_unknowns import LearnedUnknown
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalars import ONE, Operation, bracket, constructor_text
 from mtldsl.language.substitution import columns_of
-from mtldsl.language.transpose import Transposed
 from mtldsl.language.weights import Weights
 from mtldsl.language.word_examples import example_of
 from mtldsl.utils.validation import as_flag, complete, quoted

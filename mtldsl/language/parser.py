@@ -20,14 +20,13 @@ from mtldsl.display.math import matrix_latex
 from mtldsl.errors import MTLError
 from mtldsl.language.arguments import unknown_of
 from mtldsl.language.constraints import Constraint, RangeConstraint
-from mtldsl.language.expressions import Affine
+from mtldsl.language.expressions import Affine, Transposed
 from mtldsl.language.learned_unknowns import KernelWeights, LearnedUnknown
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalars import Scalar
 from mtldsl.language.similarity_helpers import TaskSimilarity
 from mtldsl.language.source_text import SETTINGS, Source, Syntax, is_compared, kind_of, place_of
 from mtldsl.language.suggestions import meant, nearest
-from mtldsl.language.transpose import Transposed
 from mtldsl.language.vocabulary import (
     CALLABLE,
     METRICS,

@@ -15,12 +15,11 @@ from mtldsl.data.tasks import Tasks
 from mtldsl.display.sections import visible
 from mtldsl.errors import ModelError, MTLError, Place
 from mtldsl.language.constraints import Constraint, RangeConstraint, Trace, UpperBounded
-from mtldsl.language.expressions import Affine
+from mtldsl.language.expressions import Affine, Transposed
 from mtldsl.language.learned_unknowns import KernelWeights, LearnedUnknown, WeightsNorm
 from mtldsl.language.objective import Objective
 from mtldsl.language.scalars import Scalar
 from mtldsl.language.similarity_helpers import TaskSimilarity
-from mtldsl.language.transpose import Transposed
 
 # --------------------------------------------------------------------------------------------------------------
 # What a value of the language is, in words, for messages.
