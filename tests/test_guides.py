@@ -133,7 +133,7 @@ CELLS = [line.split(" | ")[1] for line in WHAT_IS_SHARED.splitlines() if line.st
 TASKS = mtl.Tasks.shared(np.eye(6, 4), np.eye(6, 3), task_names=list("abc"))
 W, P, Q, L_, S = (mtl.Weights(TASKS, name=name) for name in "WPQLS")
 NAMES = {
-    "mtl": mtl, "W": W, "P": P, "Q": Q, "L": np.eye(3), "S": S, "r": 2, "groups": [[0, 1], [2, 3]],
+    "mtl": mtl, "W": W, "P": P, "Q": Q, "L": np.eye(3), "S": S, "w": mtl.Weights(TASKS, name="w", shared=True), "r": 2, "groups": [[0, 1], [2, 3]],
     "lower": 0.1, "upper": 1.0, "trace": 2.0, "parents": {"a": "x", "b": "x", "c": "all", "x": "all"},
     "loss": mtl.squared_loss(W, TASKS, mean=True), "Omega": mtl.TaskCovariance(TASKS),
     "Sigma1": mtl.FeaturePrecision(TASKS), "Sigma2": mtl.TaskPrecision(TASKS),
