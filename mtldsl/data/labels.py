@@ -226,9 +226,7 @@ def leave_out(tasks: Any, one: np.ndarray) -> Any:
     """The tasks without those of one class, which are marked; the warning names them."""
     names = [name for name, left_out in zip(tasks.task_names, one, strict=True) if left_out]
     if one.all():
-        raise DataError(
-            f"all {tasks.n_tasks} tasks have labels of one class alone", term="without_one_class()"
-        )
+        raise DataError("no task has labels of two classes", term="without_one_class()")
     warnings.warn(
         f"{len(names)} of {tasks.n_tasks} tasks have labels of one class alone and are left out: {listed_tasks(names)}",
         OneClassWarning,

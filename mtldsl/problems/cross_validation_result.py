@@ -234,7 +234,7 @@ class CrossValidation(Displayable):
     @property
     def _measured(self) -> str:
         better = "higher" if self.higher_is_better else "lower"
-        return f"{self.metric} ({better} is better), mean of {self.n_folds} folds and its standard error, {self.n_tasks} tasks"
+        return f"{self.metric} ({better} is better), mean of {self.n_folds} folds and its standard error, {self.n_tasks} task{'s' * (self.n_tasks > 1)}"
 
     def _rows(self):
         """(point, mean, standard error, what is said of it) of every point."""

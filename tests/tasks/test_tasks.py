@@ -129,7 +129,7 @@ BAD = {
         ),
         ["'task1'", "one class only", "+1", "tasks.without_one_class()"],
     ),
-    "one class everywhere": (lambda: Tasks.shared(np.eye(2), [1.0, 1.0]).without_one_class(), ["all 1 tasks have labels of one class alone"]),
+    "one class everywhere": (lambda: Tasks.shared(np.eye(2), [1.0, 1.0]).without_one_class(), ["no task has labels of two classes"]),
     "text in Y": (lambda: Tasks.shared(np.eye(2), TEXT), ["column 'ill'", "write -1 and +1"]),
     "text in X": (lambda: Tasks.shared(TEXT, np.ones((2, 1))), ["column 'ill'", "one column per category"]),
     "text in y of a long table": (lambda: Tasks.grouped(np.eye(2), TEXT["ill"], ["a", "b"]), ["column 'ill'", "write -1 and +1"]),
