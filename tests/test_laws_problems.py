@@ -88,8 +88,9 @@ def test_layouts_of_the_same_data_are_the_same_problem(loss):
         "sparse separate": mtl.Tasks.separate([sparse.csr_array(X)] * M, list(Y.T)),
         "grouped": mtl.Tasks.grouped(stacked, flat, ids),
     }
+    intercept = REGISTRY[loss].takes_intercept is not False  # a property, where the metric says
     problems = {
-        name: problem_of(loss, tasks, (0.5, "l21_norm"), (0.2, "ridge"), intercept=True)
+        name: problem_of(loss, tasks, (0.5, "l21_norm"), (0.2, "ridge"), intercept=intercept)
         for name, tasks in layouts.items()
     }
     point = {"W": rng.normal(size=(D, M)), "W.intercept": rng.normal(size=(1, M))}
@@ -127,7 +128,7 @@ def test_sample_weights_equal_replication(loss, mean):
     replicated = mtl.Tasks.shared(np.repeat(X, copies, axis=0), np.repeat(Y, copies, axis=0))
     problems = []
     for tasks in (weighted, replicated):
-        W = mtl.Weights(tasks, intercept=True)
+        W = mtl.Weights(tasks, intercept=REGISTRY[loss].takes_intercept is not False)
         problems.append(
             mtl.minimize(getattr(mtl, loss)(W, tasks, mean=mean) + 0.1 * mtl.l21_norm(W) + 0.1 * mtl.ridge(W))
         )

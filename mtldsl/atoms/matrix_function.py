@@ -69,6 +69,8 @@ class MatrixFunction(Atom):
     order_preserving: ClassVar[bool] = False
     #: subgradients depend only on the order of the entries in every row
     ordinal: ClassVar[bool] = False
+    #: it is concave in sizes, so that `tangent_norm` has an answer
+    has_tangent_norms: ClassVar[bool] = False
     #: g(W^T) = g(W)
     transpose_invariant: ClassVar[bool] = False
     #: what to write for a transpose where `of_transpose` has no answer; {0} stands for W of W^T, {word} for this word
@@ -200,6 +202,10 @@ class MatrixFunction(Atom):
     def relaxed(self, factor: float) -> MatrixFunction:
         """The same with an eps that is `factor` times as large, where `is_reweighted` and the function allows one."""
         return self
+
+    def tangent_norm(self, W) -> MatrixFunction:
+        """The convex function that touches g at W and lies above it, but for a constant; of `has_tangent_norms` alone."""
+        raise NotImplementedError
 
     def on_columns(self, columns, shape: tuple[int, int]) -> MatrixFunction | None:
         """The function of these columns alone, where g is a sum over the columns of an argument of this shape; None: it says of none."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from mtldsl.atoms.atom import ENTRIES, ROWS, in_parentheses, register
 from mtldsl.atoms.matrix_function import Regularizer, WithoutConjugate
+from mtldsl.atoms.regularizers.l1_and_l21_norms import L1Norm, L21Norm
 from mtldsl.errors import ModelError
 from mtldsl.utils.validation import as_flag
 
@@ -22,6 +23,7 @@ class ConcaveSizes(WithoutConjugate, Regularizer):
     rows: bool
     convex: ClassVar[bool] = False
     is_bounded: ClassVar[bool] = True
+    has_tangent_norms: ClassVar[bool] = True
     row_formula: ClassVar[str] = ""
 
     def __post_init__(self):
@@ -54,6 +56,10 @@ class ConcaveSizes(WithoutConjugate, Regularizer):
     def sizes(self, W) -> np.ndarray:
         """Those of entries (p, q), or of rows (p, 1)."""
         return np.linalg.norm(W, axis=1, keepdims=True) if self.rows else np.abs(W)
+
+    def tangent_norm(self, W):
+        slopes = self.slope(self.sizes(W))
+        return L21Norm(slopes.ravel()) if self.rows else L1Norm(slopes)
 
     def value(self, W):
         return float(self.penalty(self.sizes(W)).sum())

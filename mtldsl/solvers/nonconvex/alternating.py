@@ -9,10 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mtldsl.atoms.atom import checked_number
-from mtldsl.atoms.regularizers.concave_sizes import ConcaveSizes
-from mtldsl.atoms.regularizers.l1_and_l21_norms import L1Norm, L21Norm
 from mtldsl.errors import SolverError
-from mtldsl.normal_form.form import Blocks, FunctionTerm, NormalForm
+from mtldsl.normal_form.form import Blocks, NormalForm
 from mtldsl.normal_form.reductions.block_reductions import SmallerSide
 from mtldsl.normal_form.terms.structure_term import (
     Structures,
@@ -278,16 +276,13 @@ def is_relaxable(form: NormalForm) -> bool:
 
     Beside smooth losses ADMM settles, which needs no convex solve a step.
     """
+    concave = [f.atom for f in form.functions if not f.atom.convex]
     return (
-        any(_is_concave(f) for f in form.functions)
+        bool(concave)
+        and all(atom.has_tangent_norms for atom in concave)
         and not all(loss.atom.smooth for loss in form.losses)
-        and all(f.atom.convex or _is_concave(f) for f in form.functions)
         and not structure_terms(form)
     )
-
-
-def _is_concave(f: FunctionTerm) -> bool:
-    return isinstance(f.atom, ConcaveSizes)
 
 
 def relax_in_stages(
@@ -314,13 +309,9 @@ def relax_in_stages(
 
 def _relaxed(form: NormalForm, x: Blocks) -> NormalForm:
     """The convex model that lies above the form and touches it at x, but for a constant."""
-    functions = []
-    for f in form.functions:
-        if isinstance(f.atom, ConcaveSizes):
-            slopes = f.atom.slope(f.atom.sizes(f.map.forward(x)))
-            norm = L21Norm(slopes.ravel()) if f.atom.rows else L1Norm(slopes)
-            f = replace(f, atom=norm)
-        functions.append(f)
+    functions = [
+        f if f.atom.convex else replace(f, atom=f.atom.tangent_norm(f.map.forward(x))) for f in form.functions
+    ]
     return replace(form, functions=tuple(functions))
 
 
