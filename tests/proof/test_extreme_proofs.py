@@ -207,22 +207,13 @@ def violation(x, *sets) -> float:
 MOVED = bounded("at_least", entry("S", HUGE), entry("K", HUGE)), bounded("at_most", entry("K"))
 
 
-def test_a_move_beyond_float64_holds_no_bound():
-    """S + K >= 0 >= K and W - S >= 1 ask for W >= 1."""
+def test_a_move_beyond_float64_holds_no_bound_and_no_ball():
+    """S + K >= 0 >= K and W - S >= 1 ask for W >= 1; |W + S + 1e209| <= 1 beside S >= 0 asks for W <= 1 - 1e209."""
     held = *MOVED, bounded("at_least", entry("W"), entry("S", None, -1.0), bound=1.0)
     assert violation({"W": 0.0, "S": -1e209, "K": -1e209}, *held) == np.inf
     assert violation({"W": 2.0, "S": 0.5, "K": -0.25}, *held) == 0.0
-
-
-def test_a_move_beyond_float64_holds_no_ball():
-    """|W + S + 1e209| <= 1 beside S >= 0 asks for W <= 1 - 1e209."""
-    ball = term(
-        "norm_ball",
-        [entry("W"), entry("S")],
-        1e209,
-        of={"word": "frobenius_norm", "parameters": {}},
-        radius=1.0,
-    )
+    of = {"word": "frobenius_norm", "parameters": {}}
+    ball = term("norm_ball", [entry("W"), entry("S")], 1e209, of=of, radius=1.0)
     assert violation({"W": 0.0, "S": -1e209, "K": -1e209}, *MOVED, ball) == np.inf
 
 
@@ -239,18 +230,3 @@ def test_rows_whose_product_cancels_are_moved_together():
         bounded("equal_to", entry("W", np.array([[1e-155]])), bound=1e10),
     )
     assert violation({"W": 0.0, "S": 0.0}, *held) > 0.0
-
-
-@pytest.mark.parametrize("exact", [False, True])
-def test_a_forged_point_below_a_tiny_constraint_proves_nothing(tmp_path, exact):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(20, 2))
-    tasks = mtl.Tasks.shared(X, X @ np.array([[-1.0], [1.0]]))
-    W, size = mtl.Weights(tasks), 1.6e-162
-    objective = mtl.squared_loss(W, tasks) + 0.1 * mtl.ridge(W)
-    tiny = mtl.minimize(objective, subject_to=[np.array([[size]]) @ W[:1] >= 5.0 * size])
-    proof, _ = read_proof(tiny.solve().certificate.save(tmp_path / "honest"))
-    proof["point"]["W"] = np.zeros((2, 1))
-    verdict = mtl.verify_proof(write_proof(tmp_path / "forged.npz", proof, None), tiny, exact=exact)
-    assert verdict.violation > 0.0
-    assert not verdict.holds

@@ -18,6 +18,7 @@ from mtldsl.solvers.solver import Point
 from tests.learned_models import ETA, HIGH, LOW, RHO, fetr, least
 from tests.loops import for_each
 from tests.models import separate
+from tests.solvers.test_alternating import labels_of, of_matrix_normal, of_squares
 from tests.system.test_stops import every_signal_of_a_test_is_a_first  # noqa: F401  (a fixture for every test)
 
 
@@ -28,17 +29,9 @@ def small(seed=0, n=9, d=3, m=2, scale=1.0):
     return mtl.Tasks.shared(X, Y)
 
 
-def labels_of(tasks):
-    return np.column_stack(tasks.per_task(tasks.targets))
-
-
-def objective(tasks, W, Sigma1, Sigma2, eta=ETA, rho=RHO):
-    """FETR's, by its definition, on shared inputs."""
-    d, m = W.shape
-    logs = m * np.linalg.slogdet(Sigma1)[1] + d * np.linalg.slogdet(Sigma2)[1]
-    return (
-        np.sum((tasks.X @ W - labels_of(tasks)) ** 2) + eta * np.trace(Sigma1 @ W @ Sigma2 @ W.T) - rho * logs
-    )
+def objective(tasks, W, Sigma1, Sigma2):
+    """Objective of FETR by its definition, on shared inputs."""
+    return of_squares(tasks, W) + of_matrix_normal(W, Sigma1, Sigma2)
 
 
 def best_weights(tasks, Sigma1, Sigma2, eta=ETA):
@@ -120,21 +113,16 @@ def test_decreases_are_the_true_ones(seed):
     seen = certify(form, {"W": W}, structures={"Sigma1": A, "Sigma2": B}).stationarity
     A, B = A.dense(), B.dense()
     now = objective(tasks, W, A, B)
-    size = size_of(tasks, W, A, B)
+    both = ETA * np.trace(A @ W @ B @ W.T)
+    size = of_squares(tasks, W) + both  # what decreases are relative to: without log-determinants
     weights = (now - objective(tasks, best_weights(tasks, A, B), A, B)) / size
     assert weights * (1 - 1e-9) <= seen.decreases["weights"]  # it is an upper bound
-    both = ETA * np.trace(A @ W @ B @ W.T)  # in either matrix the objective is this, less its log-determinant
+    # in either matrix the objective is `both`, less its log-determinant
     first = (both - RHO * 2 * np.linalg.slogdet(A)[1] - least(W @ B @ W.T, 2)) / size
     second = (both - RHO * 3 * np.linalg.slogdet(B)[1] - least(W.T @ A @ W, 3)) / size
     assert seen.decreases["Sigma1"] == pytest.approx(first, abs=1e-7)
     assert seen.decreases["Sigma2"] == pytest.approx(second, abs=1e-7)
     assert seen.decreases["matrices"] >= max(first, second) - 1e-9
-
-
-def size_of(tasks, W, A, B):
-    """What decreases are relative to: the losses and the quadratic form, without log-determinants."""
-    residuals = tasks.targets - tasks.forward(W)
-    return float(residuals @ residuals + ETA * np.trace(A @ W @ B @ W.T))
 
 
 @pytest.mark.slow
@@ -278,27 +266,18 @@ def test_a_model_times_three_has_the_same_decreases():
     assert thrice == pytest.approx(once, rel=1e-10)  # differences of sums of some dozen numbers
 
 
-def above_the_cap():
-    """The least squares solution; the data hardly see one direction, whose singular value lies just above the cap."""
-    X = np.diag([1.0, 1e-3])
-    W = np.diag([100.0, 1.0005])
-    tasks = mtl.Tasks.shared(X, X @ W)
-    weights = mtl.Weights(tasks)
-    problem = mtl.minimize(mtl.squared_loss(weights, tasks) + mtl.capped_trace_norm(weights, 1.0, eps=1e-4))
-    return problem.form(), {"W": W}
-
-
 def test_a_kink_within_reach_is_seen_where_the_gradient_is_zero():
-    form, x = above_the_cap()
+    """Least-squares solution; the data hardly see one direction, whose singular value lies just above the cap. The lower point is the
+    next start, and this one is not stationary.
+    """
+    X = np.diag([1.0, 1e-3])
+    x = {"W": np.diag([100.0, 1.0005])}
+    tasks = mtl.Tasks.shared(X, X @ x["W"])
+    W = mtl.Weights(tasks)
+    form = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.capped_trace_norm(W, 1.0, eps=1e-4)).form()
     value, at = finite_steps(form, x, 1e-6)
-    assert value < 0.6 * form.value(x) and np.linalg.norm(at["W"] - x["W"]) <= 1.01e-2 * np.linalg.norm(
-        x["W"]
-    )
-    assert np.isclose(form.value(at), value)
-
-
-def test_a_lower_point_is_the_next_start_and_not_stationary():
-    form, x = above_the_cap()
+    assert value < 0.6 * form.value(x) and np.isclose(form.value(at), value)
+    assert np.linalg.norm(at["W"] - x["W"]) <= 1.01e-2 * np.linalg.norm(x["W"])
     monitor = Monitor(form, 1e-6, None)
     assert monitor(Point(x, iteration=1))
     assert not monitor.certificate.is_stationary(1e-6)

@@ -113,22 +113,6 @@ def test_newton_steps_take_over_where_admm_crawls():
         assert solve(objective, tol=1e-9).is_optimal
 
 
-def test_inner_options():
-    tasks, W = with_weights(shared(12))
-    objective = mtl.huber_loss(W, tasks) + 2 * mtl.trace_norm(W)
-    plain = solve(objective, anderson_memory=0, relaxation=1.0)
-    fast = solve(objective)
-    assert plain.objective == pytest.approx(fast.objective, rel=2e-8)
-
-
-@for_each("option", [{"relaxation": 2.0}, {"relaxation": 0}, {"anderson_memory": -1}])
-def test_options_out_of_range_are_refused(option):
-    tasks, W = with_weights(shared(12))
-    problem = mtl.minimize(mtl.huber_loss(W, tasks) + mtl.trace_norm(W))
-    with pytest.raises(mtl.SolverError, match=next(iter(option))):
-        problem.solve(solver="admm", **option)
-
-
 def test_a_loss_without_a_proximal_step_is_refused():
     @dataclass(frozen=True, eq=False)
     class Opaque(Loss):

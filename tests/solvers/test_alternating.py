@@ -14,10 +14,9 @@ import mtldsl as mtl
 from mtldsl.certificates.stationarity import NO_GLOBAL
 from mtldsl.errors import ModelError
 from tests.known_optima import fixture
+from tests.learned_models import ETA, HIGH, LOW, RHO, fetr
 from tests.loops import for_each
 from tests.pairs import pairwise_cases
-
-ETA, RHO, LOW, HIGH = 0.7, 1.3, 0.05, 20.0
 
 
 # ----------------------------------------------------------------------------------------------------- fixtures
@@ -27,12 +26,7 @@ def fixture_problem(data):
         tasks = mtl.Tasks.shared(np.array(inputs["X"]), np.array(inputs["Y"]))
     else:
         tasks = mtl.Tasks.separate([np.array(X) for X in inputs["X"]], [np.array(y) for y in inputs["y"]])
-    W, first, second = mtl.Weights(tasks), mtl.FeaturePrecision(tasks), mtl.TaskPrecision(tasks)
-    low, high = data["l"], data["u"]
-    return mtl.minimize(
-        mtl.sum_of_squares(W, tasks) + mtl.matrix_normal(W, first, second, eta=data["eta"], rho=data["rho"]),
-        subject_to=[first >> low, first << high, second >> low, second << high],
-    )
+    return fetr(tasks, low=data["l"], high=data["u"], eta=data["eta"], rho=data["rho"])
 
 
 BOTH = pytest.mark.parametrize("name", ["fetr_shared_5x3", "fetr_pertask_3x5"])
@@ -95,13 +89,14 @@ def test_mtfl_is_mtrl_is_the_squared_trace_norm(word, solver):
             np.testing.assert_allclose(solution.learned[C].covariance, root, atol=1e-6)
 
 
-def covariance_problem(tasks, word, gamma):
+def covariance_problem(tasks, word="feature_covariance_norm", gamma=1.0, more=None):
     W, D, Omega = mtl.Weights(tasks), mtl.FeatureCovariance(tasks), mtl.TaskCovariance(tasks)
     loss = mtl.sum_of_squares(W, tasks)
     if word == "squared_trace_norm":
         return mtl.minimize(loss + gamma * mtl.squared_trace_norm(W))
     C = D if word == "feature_covariance_norm" else Omega
-    return mtl.minimize(loss + gamma * getattr(mtl, word)(W, C), subject_to=[C.trace() <= 1])
+    objective = loss + gamma * getattr(mtl, word)(W, C)
+    return mtl.minimize(objective if more is None else objective + more(W), subject_to=[C.trace() <= 1])
 
 
 # ------------------------------------------------------------------------------------------------- combinations
@@ -367,10 +362,7 @@ def test_arguments_that_are_not_the_weights_themselves(name, layout, method):
 @for_each("penalty", ["ridge", "laplacian"])
 def test_covariances_of_bounded_trace_beside_a_quadratic(layout, penalty):
     """Alternation ends where ADMM proves the optimum."""
-    tasks = regression(layout=layout)
-    W, D = mtl.Weights(tasks), mtl.FeatureCovariance(tasks)
-    objective = mtl.sum_of_squares(W, tasks) + mtl.feature_covariance_norm(W, D) + PENALTIES[penalty](W)
-    problem = mtl.minimize(objective, subject_to=[D.trace() <= 1])
+    problem = covariance_problem(regression(layout=layout), more=PENALTIES[penalty])
     optimum = problem.solve(solver="admm", tol=1e-8).objective
     solution = problem.solve(solver="alternating", tol=1e-5)
     assert solution.status == "optimal"

@@ -7,9 +7,10 @@ import mtldsl as mtl
 from mtldsl.atoms.learned_structures.matrix_normal import MatrixNormal
 from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
 from mtldsl.errors import CrossCheckError, ModelError, SolverError
+from tests.learned_models import ETA, HIGH, LOW, RHO
 from tests.loops import for_each
 from tests.models import with_weights
-from tests.solvers.test_alternating import ETA, GIVEN, HIGH, LOW, RHO, model, regression
+from tests.solvers.test_alternating import GIVEN, covariance_problem, model, regression
 
 
 @for_each("fudge", [0.0, 1e-3, 0.5])
@@ -84,15 +85,8 @@ def with_bounds():
     return fetr(constraints=lambda W: [W >= 0])
 
 
-def logistic():
-    return fetr(labels="sign", loss="logistic_loss")
-
-
 def mtfl(more=None):
-    tasks = regression()
-    W, D = mtl.Weights(tasks), mtl.FeatureCovariance(tasks)
-    objective = mtl.sum_of_squares(W, tasks) + mtl.feature_covariance_norm(W, D)
-    return mtl.minimize(objective if more is None else objective + more(W), subject_to=[D.trace() <= 1])
+    return covariance_problem(regression(), more=more)
 
 
 TYPED = "matrix_normal(W, Sigma1, Sigma2, eta=0.7, rho=1.3)"
@@ -105,7 +99,6 @@ OF_FLIP_FLOP = "fudge belongs to method='flip_flop'"
 FUDGES = [(-1, "-1"), ("a", "'a'"), (np.nan, "nan"), (np.inf, "inf"), (True, "True"), (np.ones(2), "")]
 WRONG = [
     (fetr, {"method": "sgd"}, ["method='sgd'", "there is no such method", METHODS]),
-    (fetr, {"method": None}, ["method=None", "there is no such method", METHODS]),
     (fetr, {"method": ["block"]}, ["method=['block']", METHODS]),
     (fetr, {"method": "newton"}, NOT_NEWTON),
     (fetr, {"w_step": "qr"}, ["w_step='qr'", STEPS]),
@@ -115,7 +108,7 @@ WRONG = [
       "w_step='auto'"]),
     (with_bounds, {"w_step": "closed_form"},
      ["w_step='closed_form'", "W >= 0 is a constraint", "w_step='auto'"]),
-    (logistic, {"w_step": "conjugate_gradient"},
+    (lambda: fetr(labels="sign", loss="logistic_loss"), {"w_step": "conjugate_gradient"},
      ["logistic_loss(W, tasks) is not quadratic", "w_step='auto'"]),
     (lambda: fetr("separate"), {"w_step": "sylvester"}, ["w_step='sylvester'", SHARED, "w_step='auto'"]),
     (lambda: fetr("missing"), {"w_step": "simultaneous_diagonalization"},

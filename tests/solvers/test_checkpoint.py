@@ -18,25 +18,6 @@ from tests.system.test_stops import every_signal_of_a_test_is_a_first  # noqa: F
 BOTH = [mtl.similarities.union(), mtl.similarities.individual()]
 
 
-# -------------------------------------------------------------------------------------------------------- the file
-def test_a_run_killed_while_it_writes_leaves_the_file_as_it_was(tmp_path, monkeypatch):
-    file = Checkpoint(tmp_path / "run", {})
-    file.write({"u": np.ones(1)}, now=True)
-
-    def killed(path, **arrays):
-        path.write(b"PK half a file")
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("mtldsl.solvers.sdca.sdca.np.savez", killed)
-    with pytest.raises(KeyboardInterrupt):
-        file.write({"u": np.zeros(1)}, now=True)
-    assert file.read()["u"][0] == 1.0
-    monkeypatch.undo()
-    file.write({"u": np.full(1, 2.0)}, now=True)
-    assert file.read()["u"][0] == 2.0
-    assert [path.name for path in tmp_path.iterdir()] == ["run.npz"]
-
-
 # ------------------------------------------------------------------------------------------------------ in a solve
 def problem_of(tasks=None, word=mtl.hinge_loss, C=2.0, similarities=BOTH, p=1.5, intercept=False):
     tasks = separate(3, labels="sign", sizes=(60, 80, 50, 70)) if tasks is None else tasks

@@ -129,12 +129,9 @@ def test_as_many_join_at_once_as_asked_for():
     "options, said",
     [
         ({"max_edges": -1}, "max_edges=-1.*whole number >= 0"),
-        ({"max_edges": 2.5}, "max_edges=2.5.*whole number"),
         ({"max_edges": True}, "max_edges=True.*whole number"),
         ({"cliques_per_round": 0}, "cliques_per_round=0.*whole number >= 1"),
-        ({"cliques_per_round": "two"}, "cliques_per_round='two'"),
         ({"graph_selection": 1}, "graph_selection=1.*True or False"),
-        ({"graph_selection": "yes"}, "graph_selection='yes'"),
         ({"seed": -1}, "seed=-1.*whole number >= 0"),
         ({"seed": "a"}, "seed='a'.*whole number"),
         ({"method": "frank_wolfe"}, "method='frank_wolfe'.*'pairwise', 'spdca'"),

@@ -4,17 +4,8 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from tests.label_graph_models import data, model
-
-STAR = ((0, 1), (0, 2), (0, 3), (0, 4))
-
-
-def same_row_twice():
-    X, Y = data(n=16, K=3, seed=3)
-    X, Y = np.repeat(X, 2, axis=0), np.repeat(Y, 2, axis=0)
-    Y[1::4] *= -1.0
-    X[:6], X[:, 1] = 0.0, 0.0
-    return model(X, Y, a=0.02)
+from tests.label_graph_models import data, model, regularized
+from tests.solvers.test_clique_generation import STAR
 
 
 def one_positive_row_a_label():
@@ -28,22 +19,15 @@ MODELS = {
     "weighted_hamming": lambda: model(*data(), loss=[2.0, 0.5, 0.0, 1.3]),
     "sample_weights": lambda: model(*data(), sample_weights=np.linspace(0.1, 2.0, 30)),
     "weights_on_few_samples": lambda: model(*data(), sample_weights=np.r_[np.full(10, 1e-6), np.ones(20)]),
-    "unequal_coefficients": lambda: model(*data(), a=0.2, b=0.01),
-    "unequal_coefficients_the_other_way": lambda: model(*data(), a=0.01, b=0.3, r=2),
-    "plain_ssvm": lambda: model(*data(), penalty=mtl.ridge),
+    "unequal_coefficients": lambda: model(*data(), a=0.01, b=0.3, r=2),
     "r_as_large_as_the_graph": lambda: model(*data(), r=6),
     "r_beyond": lambda: model(*data(), r=9, edges=[(0, 1), (1, 2)]),
-    "r_one_less_than_the_graph": lambda: model(*data(), r=5),
-    "group_norm": lambda: model(*data(), penalty=mtl.half_squared_group_norm),
-    "no_edges": lambda: model(*data(), edges=[], penalty=mtl.ridge),
-    "no_edges_group_norm": lambda: model(*data(), edges=[], penalty=mtl.half_squared_group_norm),
     "no_edges_k_support": lambda: model(*data(), edges=[], r=2),
     "one_label": lambda: model(*data(K=1), penalty=mtl.ridge),
     "one_edge": lambda: model(*data(K=2, edges=((0, 1),))),
     "triples": lambda: model(*data(n=20), edges=[(0, 1, 2), (0, 1, 3), (1, 2, 3)]),
     "mixed_cliques": lambda: model(*data(n=20), edges=[(0, 1), (1, 2, 3), (0, 2), (0, 1, 2, 3)], r=2),
     "sparse": lambda: model(*data(), density="sparse"),
-    "same_row_twice": same_row_twice,
     "one_positive_row_a_label": one_positive_row_a_label,
 }
 
@@ -95,21 +79,8 @@ def test_a_solution_of_other_labels_is_a_start_all_the_same():
     assert warm.objective == pytest.approx(cold.objective, rel=2e-5)
 
 
-rng = np.random.default_rng(3)
-X = rng.normal(size=(30, 4))
-Y = np.where(X @ rng.normal(size=(4, 4)) + 0.5 * rng.normal(size=(30, 4)) > 0, 1.0, -1.0)
-NAMES = ["a", "b", "c", "d"]
-TASKS = mtl.Tasks.shared(X, Y, task_names=NAMES)
-
-
-def small_model(tasks=TASKS, edges="all", r=1, lam=0.05):
-    U, V = mtl.NodeWeights(tasks), mtl.EdgeWeights(tasks, edges)
-    on_edges = mtl.half_squared_k_support_norm(V, r)
-    return mtl.minimize(mtl.clique_hinge(U, V, tasks) + lam * mtl.ridge(U) + lam * on_edges)
-
-
 def test_admm_starts_from_the_labellings_of_clique_generation():
-    problem = small_model()
+    problem = model(*data())
     first = problem.solve(tol=1e-6)
     again = problem.solve("admm", tol=1e-5, warm_start=first)
     assert first.solver == "clique_generation" and again.is_optimal
@@ -119,29 +90,31 @@ def test_admm_starts_from_the_labellings_of_clique_generation():
 
 @pytest.mark.slow
 def test_a_start_with_other_cliques_keeps_those_that_both_have():
-    first = small_model(edges=[(0, 1), (0, 2), (0, 3)]).solve(tol=1e-6)
+    first = model(*data(), edges=[(0, 1), (0, 2), (0, 3)]).solve(tol=1e-6)
     for edges in ([(0, 1, 2), (2, 3)], [(2, 3), (0, 2), (1, 3)]):  # V is as wide as that of the start
-        problem = small_model(edges=edges)
+        problem = model(*data(), edges=edges)
         warm, cold = problem.solve(tol=1e-6, warm_start=first), problem.solve(tol=1e-6)
         assert warm.is_optimal and abs(warm.objective - cold.objective) <= 2e-6 * cold.objective
 
 
 def test_refit_takes_edges_by_the_names_of_their_labels():
-    solution = small_model().solve("clique_generation", tol=1e-3, max_edges=2)
-    turned = mtl.Tasks.shared(X, Y[:, ::-1], task_names=NAMES[::-1])
-    refit = small_model(turned).refit(solution)
+    (X, Y), names = data(), ["task3", "task2", "task1", "task0"]
+    solution = model(X, Y).solve("clique_generation", tol=1e-3, max_edges=2)
+    turned = mtl.Tasks.shared(X, Y[:, ::-1], task_names=names)
+    refit = regularized(mtl.clique_hinge, turned).refit(solution)
     (edges,) = [w for w in refit.weights if isinstance(w, mtl.EdgeWeights)]
     found = {frozenset(turned.task_names[k] for k in pair) for pair in edges.cliques.members}
     assert found == {frozenset(edge) for edge in solution.graph.edges} and len(found) == 2
 
 
 def test_other_tasks_with_fewer_labels_are_refused():
-    with pytest.raises(mtl.ModelError, match=r"U was made for \(4, 4\), but the new tasks need \(4, 3\)"):
-        small_model().with_tasks(mtl.Tasks.shared(X, Y[:, :3], task_names=NAMES[:3]))
+    X, Y = data()
+    with pytest.raises(mtl.ModelError, match=r"U was made for \(3, 4\), but the new tasks need \(3, 3\)"):
+        model(X, Y).with_tasks(mtl.Tasks.shared(X, Y[:, :3]))
 
 
 @pytest.mark.slow
 def test_a_selection_out_of_iterations_does_not_say_selected():
-    problem = small_model(lam=1e-3)
+    problem = model(*data(), a=1e-3)
     assert problem.solve("clique_generation", tol=1e-9, max_edges=2, max_iter=12).status == "iteration_limit"
     assert problem.solve("clique_generation", tol=1e-3, max_edges=2).status == "selected"

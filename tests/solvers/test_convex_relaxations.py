@@ -26,7 +26,7 @@ PENALTIES = {
         mtl.capped_l1(W[:, 1:] - W[:, :-1], 0.5) + 0.5 * mtl.l21_norm(W)
     ),
 }
-LOSSES = ["hinge_loss", "absolute_loss", "quantile_loss"]
+LOSSES = ["hinge_loss", "absolute_loss"]
 
 
 def model(loss, penalty, seed=0, n=60):
@@ -67,7 +67,6 @@ def test_stages_end_where_slopes_stay(loss, penalty):
     losses = {
         "hinge_loss": lambda: cp.sum(cp.pos(1 - cp.multiply(labels, z))),
         "absolute_loss": lambda: cp.sum(cp.abs(z - labels)),
-        "quantile_loss": lambda: cp.sum(cp.maximum(0.5 * (labels - z), 0.5 * (z - labels))),
     }
     total = losses[loss]()
     for f in form.functions:

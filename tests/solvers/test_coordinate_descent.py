@@ -1,5 +1,7 @@
 """Coordinate descent against optimality conditions and gaps computed here, from the problem's data alone."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -8,6 +10,7 @@ import mtldsl as mtl
 from mtldsl.solvers.coordinate_descent.coordinate_descent import SOLVER
 from tests.loops import for_each
 from tests.models import D, separate, shared, with_weights
+from tests.solvers.test_closed_form import slopes_of_squares
 
 CD = "coordinate_descent"
 
@@ -47,13 +50,9 @@ def violation(solution, tasks, coefficient=1.0, l1=0.0, l21=0.0, ridge=0.0, nonn
     """How far -gradient is from the subdifferential of the penalty, relative to the gradient at zero."""
     W = solution.W
     d, m = W.shape
-    b = np.zeros(m) if solution.intercept is None else solution.intercept
-    G, G_zero, b_slope = np.empty((d, m)), np.empty((d, m)), np.empty(m)
-    for i, (X, y) in enumerate(zip(tasks.inputs, tasks.per_task(tasks.targets), strict=True)):
-        s = np.ones(len(y)) if tasks.sample_weights is None else tasks.per_task(tasks.sample_weights)[i]
-        c = coefficient[i] if np.ndim(coefficient) else coefficient
-        r = X @ W[:, i] + b[i] - y
-        G[:, i], G_zero[:, i], b_slope[i] = c * (X.T @ (s * r)), c * (X.T @ (s * y)), c * (s @ r)
+    of_nothing = SimpleNamespace(W=np.zeros((d, m)), intercept=None)
+    G, b_slope = (coefficient * slope for slope in slopes_of_squares(tasks, solution))
+    G_zero = coefficient * slopes_of_squares(tasks, of_nothing)[0]
     worst = 0.0 if solution.intercept is None else np.abs(b_slope).max()
     l1, l21 = np.broadcast_to(l1, (d, m)), np.broadcast_to(l21, d)
     for j in range(d):

@@ -1,5 +1,7 @@
 """Models on which a step, a residual or a start once went wrong; each is here so that it does not again."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -7,14 +9,9 @@ import mtldsl as mtl
 from mtldsl.certificates.stationarity import first_order_residuals
 from tests.loops import for_each
 from tests.models import with_weights
+from tests.solvers.test_nonconvex_admm import low_rank
 
-
-def data(seed, d=6, m=4, n=15, scale=1.0):
-    rng = np.random.default_rng(seed)
-    truth = rng.normal(size=(d, 2)) @ rng.normal(size=(2, m))
-    inputs = [rng.normal(size=(n, d)) for _ in range(m)]
-    targets = [scale * (X @ w + 0.5 * rng.normal(size=n)) for X, w in zip(inputs, truth.T, strict=True)]
-    return mtl.Tasks.separate(inputs, targets)
+data = partial(low_rank, m=4, d=6, rows=(15, 16))
 
 
 @pytest.mark.slow
@@ -22,7 +19,7 @@ def data(seed, d=6, m=4, n=15, scale=1.0):
 @for_each("seed", range(3))
 def test_directions_that_no_penalty_weighs(method, seed):
     """Large singular values cost nothing more: steps are of a majoriser that lies higher, and still descend."""
-    tasks, W = with_weights(data(seed))
+    tasks, W = with_weights(data(seed=seed))
     flat = mtl.spectral_penalty(W, lambda x: 1.0 - np.exp(-x), lambda x: np.exp(-x))
     for penalty in (mtl.capped_trace_norm(W, 1.0, eps=1e-3), flat):
         problem = mtl.minimize(mtl.sum_of_squares(W, tasks) + 2 * penalty)
@@ -47,7 +44,7 @@ def test_a_task_that_its_intercept_fits_exactly(penalty):
 @pytest.mark.slow
 @for_each("scale", [1e-3, 1.0, 1e3])
 def test_exact_penalties_on_data_of_any_scale(scale):
-    tasks, W = with_weights(data(0, scale=scale))
+    tasks, W = with_weights(data(scale=scale))
     solution = mtl.minimize(mtl.square_root_loss(W, tasks) + 3 * scale * mtl.log_rank(W, eps=0)).solve()
     assert solution.status == "stationary", solution
 
@@ -73,7 +70,7 @@ def test_the_multiplier_of_a_task_on_a_small_scale_counts():
 
 def test_a_path_comes_away_from_zero():
     """With mu so large that all weights vanish first."""
-    tasks = data(3)
+    tasks = data(seed=3)
     W, mu = mtl.Weights(tasks), mtl.Parameter(1.0, name="mu")
     problem = mtl.minimize(mtl.square_root_loss(W, tasks) + mu * mtl.log_rank(W))
     *_, last = problem.path(mu, [100.0, 10.0, 1.0])
@@ -82,7 +79,7 @@ def test_a_path_comes_away_from_zero():
 
 
 def test_first_a_random_and_the_last_step_are_kept():
-    tasks, W = with_weights(data(5))
+    tasks, W = with_weights(data(seed=5))
     problem = mtl.minimize(mtl.sum_of_squares(W, tasks) + 2 * mtl.log_rank(W))
     solution = problem.solve(solver="alternating", method="block")
     first, between, last = (step.iteration for step in solution.majorizations)

@@ -5,8 +5,9 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.certificates.certificate import certify
-from mtldsl.cli.problem_files.problem_file import load_problem
 from mtldsl.reference.solve import solve_reference
+from tests.files.test_problem_file_label_graph import STATED
+from tests.inference.brute_force import chosen_entries
 from tests.label_graph_models import dependent, regularized
 from tests.loops import for_each
 
@@ -65,17 +66,9 @@ def test_predictions_are_best_of_labellings_with_intercepts(tmp_path):
     tasks = mtl.Tasks.shared(X, Y, task_names=list("abc"))
     solution = model(mtl.pairwise_log_loss, tasks, [("a", "b"), ("b", "c")]).solve(tol=1e-6)
     fresh = 2.0 * rng.normal(size=(50, D))
-    every = (np.arange(2**K)[:, None] >> np.arange(K)[::-1]) & 1
-    U, V, b = solution.blocks["U"], solution.blocks["V"], solution.blocks["U.intercept"][0]
-    scores = np.stack(
-        [
-            sum(fresh @ U[:, 2 * k + y[k]] + b[2 * k + y[k]] for k in range(K))
-            + fresh @ V[:, 2 * y[0] + y[1]]
-            + fresh @ V[:, 4 + 2 * y[1] + y[2]]
-            for y in every.tolist()
-        ],
-        axis=1,
-    )
+    every, chosen = chosen_entries(K, [(0, 1), (1, 2)])
+    U, V, b = solution.blocks["U"], solution.blocks["V"], solution.blocks["U.intercept"]
+    scores = np.hstack([fresh @ U + b, fresh @ V]) @ chosen.T
     np.testing.assert_array_equal(solution.predict(fresh), 2.0 * every[scores.argmax(axis=1)] - 1.0)
     weights = np.exp(scores - scores.max(axis=1, keepdims=True))
     marginals = (weights / weights.sum(axis=1, keepdims=True)) @ every
@@ -96,16 +89,9 @@ def test_intercepts_of_two_nodes_and_papers_method_are_refused():
         model(mtl.clique_hinge, tasks).solve("clique_generation", method="spdca")
 
 
-def test_a_problem_file_can_say_so(tmp_path):
-    X, Y, _ = data(10)
-    np.savetxt(tmp_path / "data.csv", np.hstack([X, Y]), "%.17g", ",", header="x0,x1,x2,a,b,c", comments="")
-    (tmp_path / "labels.toml").write_text(
-        'minimize = "clique_hinge(U, V, tasks) + 0.1 * ridge(U) + 0.1 * half_squared_group_norm(V)"\n'
-        '[data]\npath = "data.csv"\nlabels = ["a", "b", "c"]\n'
-        '[weights]\nU = {kind = "NodeWeights", intercept = true}\nV = "EdgeWeights"\n'
-    )
-    problem = load_problem(tmp_path / "labels.toml").problem
-    U = next(weights for weights in problem.weights if weights.name == "U")
-    assert U.intercept
+def test_a_problem_file_can_say_so(load):
+    weights = '[weights]\nU = {kind = "NodeWeights", intercept = true}\nV = "EdgeWeights"\n'
+    problem = load(STATED + weights).problem
+    assert [one.intercept for one in problem.weights if one.name == "U"] == [True]
     solution = problem.solve(tol=1e-4)
-    assert solution.status == "optimal" and solution["U.intercept"].shape == (1, 2 * K)
+    assert solution.status == "optimal" and solution["U.intercept"].shape == (1, 8)

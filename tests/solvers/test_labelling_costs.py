@@ -19,7 +19,6 @@ LOSSES = {
     "a table": {("a", "c"): TABLE},
     "tables of single labels": {("b",): [[0, 5], [1, 0]], ("d",): [[0, 1], [1, 0]], (0, "d"): TABLE},
 }
-every_loss = for_each("loss", LOSSES.values(), ids=LOSSES)
 
 
 def model(loss, seed=0, edges="all", n=N, k=K):
@@ -33,7 +32,7 @@ def costs_by_hand(loss, labels, truth):
     return [cost(loss, dict(enumerate(y)), dict(enumerate(truth.tolist()))) for y in labels.tolist()]
 
 
-@every_loss
+@for_each("loss", LOSSES.values(), ids=LOSSES)
 def test_costs_are_what_they_say(loss):
     """Package and reference, beside every true labelling: by hand."""
     form = model(loss).form()
@@ -47,21 +46,6 @@ def test_costs_are_what_they_say(loss):
     theirs = task_losses(atom.loss, labellings(K), every)
     expected = np.transpose([costs_by_hand(loss, labellings(K), truth) for truth in every])
     np.testing.assert_allclose(theirs, expected, atol=1e-12)
-
-
-@every_loss
-@for_each("edges", ["all", [("a", "b"), ("a", "c", "d")], []], ids=["pairs", "a clique", "none"])
-def test_the_most_violated_labelling_is_the_best_of_all(loss, edges):
-    rng = np.random.default_rng(1)
-    atom = model(loss, edges=edges).form().losses[0].atom
-    truth = rng.integers(0, 2, size=(50, K)).astype(np.uint8)
-    scores = rng.normal(size=(50, atom.cliques.n_entries))
-    found = atom.most_violated(scores, truth)
-    every = every_labelling(K)
-    values = scores @ atom.cliques.indicators(every).T
-    values += [costs_by_hand(loss, every, row) for row in truth]
-    np.testing.assert_allclose(found.values, values.max(axis=1), atol=1e-12)
-    np.testing.assert_array_equal(found.labels, every[values.argmax(axis=1)])
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
-from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, RecallAt, ROCArea
+from mtldsl.atoms.metrics import AUC, FScore, RecallAt, ROCArea
 from tests.loops import for_each
 from tests.models import MODELS as MIXED
 from tests.models import separate, shared, with_weights
@@ -22,23 +22,6 @@ def model(function):
 
 def hinge(W, tasks, metric, c=4.0):
     return c * mtl.structured_hinge(W, tasks, metric=metric)
-
-
-def weights_of(seed, intercept=False, **options):
-    tasks = shared(seed, n=20, labels="sign", **options)
-    return tasks, mtl.Weights(tasks, intercept=intercept)
-
-
-@model
-def a_ranking_before_an_f_score_with_an_intercept():
-    t, W = weights_of(4, intercept=True)
-    return mtl.minimize(hinge(W, t, ROCArea()) + hinge(W, t, FScore(), 2.0) + mtl.trace_norm(W))
-
-
-@model
-def an_f_score_before_a_ranking_with_an_intercept():
-    t, W = weights_of(4, intercept=True)
-    return mtl.minimize(hinge(W, t, FScore(), 2.0) + hinge(W, t, ROCArea()) + mtl.trace_norm(W))
 
 
 @model
@@ -57,14 +40,8 @@ def columns_on_the_simplex():
 
 
 @model
-def in_a_trace_norm_ball_with_an_intercept():
-    t, W = weights_of(11, intercept=True, density=0.7)
-    return mtl.minimize(hinge(W, t, ErrorRate(), 0.2) + 0.1 * mtl.ridge(W), [mtl.trace_norm(W) <= 1.0])
-
-
-@model
 def weights_moved_and_mixed():
-    t, W = weights_of(14)
+    t, W = with_weights(shared(14, n=20, labels="sign"))
     mix = np.array([[1.0, 0, 0, 0.5], [0, 1, 0, 0], [0, 0.3, 1, 0], [0, 0, 0, 1]])
     return mtl.minimize(hinge(W @ mix - 0.05, t, FScore(beta=2.0)) + mtl.l21_norm(W))
 

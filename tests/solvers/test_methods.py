@@ -76,6 +76,20 @@ def test_a_method_is_chosen_by_name_with_the_same_certificate(name):
     assert found.objective == pytest.approx(auto.objective, rel=2e-5)
 
 
+@for_each("name", MODELS)
+def test_every_method_ends_where_it_is_told_to(name):
+    """End after the look that says so, as at a signal or where the time is up, with the best point and its bound."""
+    problem, seen = mtl.minimize(MODELS[name]()), []
+
+    def told(look):
+        seen.append(look)
+        return len(seen) == 2
+
+    solution = problem.solve(name, tol=1e-15, callback=told)
+    assert solution.status == "stopped" and len(seen) == len(solution.history) == 2
+    assert solution.dual_bound <= solution.objective <= problem.form().value(problem.form().zeros())
+
+
 class Handover(MethodSolver):
     """Two methods: the first shows nothing and gives up, the second ends with what it was given."""
 

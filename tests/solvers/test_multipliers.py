@@ -34,6 +34,7 @@ PENALTIES = {
     "elastic": lambda W: mtl.l1_norm(W) + 0.2 * mtl.ridge(W),
     "max": lambda W: mtl.l1_inf_norm(W),
     "ridge": lambda W: mtl.ridge(W),
+    "ridge of entries": lambda W: mtl.ridge(W, weights=np.exp(np.random.default_rng(0).normal(size=W.shape))),
 }
 
 

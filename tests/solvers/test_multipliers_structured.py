@@ -14,6 +14,7 @@ from tests.solvers.test_multipliers import PENALTIES, assert_solved
 #: samples have no weights here
 LAYOUTS = [layout for layout in ALL_LAYOUTS if layout != "weighted"]
 METRICS = {"AUC": mtl.metrics.AUC(), "F1": mtl.metrics.FScore(), "F2": mtl.metrics.FScore(beta=2.0)}
+METRICS["one a task"] = [METRICS["AUC"], METRICS["F1"], mtl.metrics.FScore(beta=3.0), METRICS["AUC"]]
 
 
 def problem_of(layout, penalty, metric, intercept, coefficient=20.0):
@@ -22,7 +23,7 @@ def problem_of(layout, penalty, metric, intercept, coefficient=20.0):
 
 
 #: every layout with intercepts and without; penalties and metrics in turn
-CASES = zip(product(LAYOUTS, [False, True]), cycle(PENALTIES), cycle(["AUC", "F1", "F2", "F1"]), strict=False)
+CASES = zip(product(LAYOUTS, [False, True]), cycle(PENALTIES), cycle(METRICS), strict=False)
 
 
 @pytest.mark.slow
@@ -34,17 +35,6 @@ def test_the_optimum_is_proven_and_that_of_planes(rows, penalty, metric):
     planes = problem.solve(solver="admm", tol=1e-5)
     assert planes.dual_bound <= solution.objective * (1.0 + 1e-9)
     assert solution.dual_bound <= planes.objective * (1.0 + 1e-9)
-
-
-@pytest.mark.slow
-def test_every_task_may_have_a_metric_of_its_own():
-    tasks = ALL_LAYOUTS["shared"]("sign")
-    metrics = [
-        (mtl.metrics.AUC(), mtl.metrics.FScore(), mtl.metrics.FScore(beta=3.0))[i % 3]
-        for i in range(tasks.n_tasks)
-    ]
-    W = mtl.Weights(tasks, intercept=True)
-    assert_solved(mtl.minimize(10.0 * mtl.structured_hinge(W, tasks, metric=metrics) + mtl.l21_norm(W)))
 
 
 @pytest.mark.slow
@@ -87,19 +77,14 @@ def test_one_positive_and_one_negative():
 
 
 @pytest.mark.slow
-def test_it_goes_on_from_planes_and_along_a_path():
+def test_it_goes_on_from_planes_and_along_a_path(tmp_path):
+    """Witness of the F-score in the saved proof: a random labelling that thresholds give."""
     problem = problem_of("shared", "l21", mtl.metrics.FScore(), True)
     planes = problem.solve(solver="admm", tol=1e-3)
-    assert_solved(problem, warm_start=planes)
+    solution = assert_solved(problem, warm_start=planes)
+    assert mtl.verify_proof(solution.certificate.save(tmp_path / "proof", data=True)).confirmed
     tasks, C = ALL_LAYOUTS["separate"]("sign"), mtl.Parameter(1.0, name="C")
     W = mtl.Weights(tasks)
     model = mtl.minimize(C * mtl.structured_hinge(W, tasks, metric=mtl.metrics.AUC()) + mtl.l1_norm(W))
     for solution in model.path(C, [1.0, 5.0, 25.0], solver="multipliers", tol=1e-6):
         assert solution.status == "optimal"
-
-
-@pytest.mark.slow
-def test_a_saved_proof_holds(tmp_path):
-    """The F-score's witness is a random labelling that thresholds give."""
-    solution = assert_solved(problem_of("shared", "l21", mtl.metrics.FScore(), True), tol=1e-6)
-    assert mtl.verify_proof(solution.certificate.save(tmp_path / "proof", data=True)).confirmed

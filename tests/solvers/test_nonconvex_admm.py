@@ -4,24 +4,17 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
+from tests.concave_functions import laplace, laplace_slope
 from tests.loops import for_each
 from tests.models import with_weights
 
 
-def laplace(x):
-    return -np.expm1(-x)
-
-
-def laplace_slope(x):
-    return np.exp(-x)
-
-
-def low_rank(m=6, d=5, rows=(15, 30), noise=0.5, seed=0):
+def low_rank(m=6, d=5, rows=(15, 30), noise=0.5, seed=0, scale=1.0):
     rng = np.random.default_rng(seed)
     truth = rng.normal(size=(d, 2)) @ rng.normal(size=(2, m))
     X = [rng.normal(size=(n, d)) for n in rng.integers(*rows, size=m)]
     return mtl.Tasks.separate(
-        X, [A @ w + noise * rng.normal(size=len(A)) for A, w in zip(X, truth.T, strict=True)]
+        X, [scale * (A @ w + noise * rng.normal(size=len(A))) for A, w in zip(X, truth.T, strict=True)]
     )
 
 

@@ -136,5 +136,3 @@ def test_who_takes_it_and_what_moves():
     two = mtl.structured_hinge(W, away, metric=mtl.metrics.AUC()) + mtl.structured_hinge(W, away)
     with pytest.raises(ModelError, match="is a second loss"):
         mtl.minimize(two + mtl.ridge(W)).solve()
-    with pytest.raises(ModelError, match="the rows of structured_hinge"):
-        problem(away, mtl.metrics.AUC()).solve(solver="admm")

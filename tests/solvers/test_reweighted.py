@@ -113,15 +113,6 @@ def test_a_kink_where_tasks_interpolate(mu, eps, solver):
             assert form.value({"W": solution.W + P}) > solution.objective - 1e-6 * np.linalg.norm(P)
 
 
-def test_continuation_starts_from_easier_models():
-    problem, _ = made("d < m, separate")
-    one = problem.solve(solver="alternating", tol=1e-7)
-    more = problem.solve(solver="alternating", continuation=3, tol=1e-7)
-    assert more.status == one.status == "stationary"
-    values = [value for look in more.history for value in look["objectives"]]
-    assert values[-1] == pytest.approx(more.objective, rel=1e-12)
-
-
 @for_each(
     ("options", "message"),
     [

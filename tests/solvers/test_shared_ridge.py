@@ -79,21 +79,6 @@ def test_labels_far_from_zero_beside_an_intercept(mean, weighted):
     np.testing.assert_allclose(solution.intercept, intercepts[0], rtol=1e-12)
 
 
-@pytest.mark.slow
-@for_each("solver", ["auto", "multipliers"])
-@for_each("loss", ["quantile_loss", "absolute_loss", "hinge_loss"])
-def test_a_ridge_with_a_weight_an_entry(loss, solver):
-    """A bare ValueError of numpy, before: the truth value of an array."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(14, 3))
-    Y = X @ rng.normal(size=(3, 2)) + rng.normal(size=(14, 2))
-    tasks, W = with_weights(mtl.Tasks.shared(X, np.sign(Y) if loss == "hinge_loss" else Y))
-    ridge = mtl.ridge(W, weights=np.exp(rng.normal(size=(3, 2))))
-    for lam in (1e-6, 1e-2, 1.0):
-        solution = mtl.minimize(getattr(mtl, loss)(W, tasks) + lam * ridge).solve(solver)
-        assert solution.status == "optimal" and solution.relative_gap <= 1e-6
-
-
 # systems of the features' size, and of the rows'
 @pytest.mark.slow
 @for_each("d, norm, lam", [(400, "half_squared_group_norm", 1e-3), (500, "l21_norm", 0.1)])

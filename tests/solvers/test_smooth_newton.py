@@ -88,13 +88,6 @@ def test_weights_that_may_not_be_negative():
     assert np.min(solution.W) >= 0
 
 
-def test_sample_weights_and_task_coefficients():
-    X, _, rng = _data()
-    tasks = mtl.Tasks.shared(X, _signs(), sample_weights=rng.uniform(0.2, 3.0, size=(N, M)))
-    W = mtl.Weights(tasks, intercept=True)
-    _agrees(mtl.minimize(mtl.logistic_loss(W, tasks, mean=True) + 0.05 * mtl.l21_norm(W)))
-
-
 @for_each("scale", [1e-4, 1e4])
 def test_columns_of_any_size_duplicates_and_constants(scale):
     X, _, _ = _data()
