@@ -101,31 +101,6 @@ class HalfSquares(_AnyRows, Regularizer):
         return np.eye(n_columns)
 
 
-class TaskJumps(Norm):
-    """total_variation again: sum of the absolute differences of neighbouring tasks."""
-
-    name = "task_jumps"
-    separable = "rows"
-    absorbs = False
-    ordinal = True
-
-    def value(self, W):
-        return float(np.abs(W[:, 1:] - W[:, :-1]).sum())
-
-    def prox(self, W, step):
-        from mtldsl.atoms.regularizers import TotalVariation
-
-        return TotalVariation().prox(W, step)
-
-    def dual_gauge(self, Z):
-        sums = np.abs(np.cumsum(Z, axis=1))
-        return np.inf if sums[:, -1].max() > 1e-12 * np.abs(Z).max() else float(sums.max())
-
-    def dual_project(self, Z):
-        Z = Z - Z.mean(axis=1, keepdims=True)
-        return Z - Z.mean(axis=1, keepdims=True)
-
-
 class Nonnegative(_AnyRows, Set):
     """W >= 0 again."""
 
@@ -229,7 +204,6 @@ NEW = {
     RowLengths: lambda W, atom: cp.sum(cp.norm(W, 2, axis=1)),
     Magnitudes: lambda W, atom: cp.sum(cp.abs(W)),
     HalfSquares: lambda W, atom: 0.5 * cp.sum_squares(W),
-    TaskJumps: lambda W, atom: cp.sum(cp.abs(W[:, 1:] - W[:, :-1])),
     Nonnegative: lambda W, atom: [W >= 0],
     RowMixture: _row_mixture,
     MarginShortfall: _shortfall,

@@ -1,4 +1,4 @@
-"""Cox's partial likelihood: its definition, its conjugate in closed form, extremes, and whole models by every solver that takes it."""
+"""Cox's partial likelihood: its definition, its conjugate in closed form, extremes, models at their ends, and scores."""
 
 from dataclasses import replace
 
@@ -164,24 +164,6 @@ def test_checker_refuses_a_time_of_zero():
 
 
 # ------------------------------------------------------------------------------------------------ models
-PENALTIES = {
-    "l1": mtl.l1_norm, "l21": mtl.l21_norm, "trace": mtl.trace_norm, "ridge": mtl.ridge,
-}  # fmt: skip
-
-
-@for_each("penalty", PENALTIES.values(), ids=PENALTIES)
-def test_solvers_agree_and_proofs_are_confirmed(penalty, tmp_path):
-    """Proximal gradients, ADMM and cvxpy find one optimum of a mean, with missing labels; the proof is confirmed."""
-    t, W = with_weights(models.shared(5, labels="time", missing=0.2))
-    problem = mtl.minimize(2.0 * mtl.cox_loss(W, t, mean=True) + 0.05 * penalty(W))
-    found = {name: problem.solve(solver=name, tol=1e-7) for name in ("proximal_gradient", "admm", "cvxpy")}
-    assert all(one.status == "optimal" for one in found.values())
-    objectives = [one.objective for one in found.values()]
-    assert np.ptp(objectives) <= 2e-7 * objectives[0]
-    path = found["proximal_gradient"].certificate.save(tmp_path / "proof.npz", data=True)
-    assert mtl.verify_proof(path, problem).confirmed
-
-
 def test_gradients_that_end_are_not_followed_by_newton_steps(monkeypatch):
     """Where nothing descends any more, a loss that joins samples has only this method, and the last point comes back."""
     t, W = with_weights(models.shared(5, labels="time"))

@@ -15,7 +15,6 @@ from tests.loops import for_each
 N, D, K = 16, 4, 4
 EDGES = [(0, 1), (1, 3), (0, 2, 3)]
 LOSSES = {
-    "hinge": mtl.clique_hinge,
     "hinge with costs": lambda U, V, t: mtl.clique_hinge(U, V, t, loss=[0.5, 2.0, 1.0, 0.0][: t.n_tasks]),
     "zero-one": lambda U, V, t: mtl.clique_hinge(U, V, t, loss="zero_one"),
     "F-score of rows": lambda U, V, t: mtl.clique_hinge(U, V, t, loss=mtl.metrics.FScore()),

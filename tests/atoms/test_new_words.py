@@ -18,7 +18,7 @@ from tests.models import label_graph, shared, with_weights
 #: new word -> the old one, as typed
 TWINS = {
     "row_lengths": "l21_norm", "magnitudes": "l1_norm", "half_squares": "ridge",
-    "task_jumps": "total_variation", "margin_shortfall": "hinge_loss", "nonnegative(W)": "W >= 0",
+    "margin_shortfall": "hinge_loss", "nonnegative(W)": "W >= 0",
     "nonnegative": "at_least",
 }  # fmt: skip
 OLD = SimpleNamespace(
@@ -73,13 +73,6 @@ def many_features_of_which_few_matter(w):
     problem = mtl.minimize(mtl.poisson_loss(W, t) + 1.0 * w.magnitudes(W) + 2.0 * w.row_lengths(W))
     assert working_set.selection_refusal(problem.form()) is None
     return problem
-
-
-@model("proximal_gradient")
-def fused_tasks(w):
-    t, W = with_weights(shared(4, labels="sign"))
-    penalty = 0.4 * w.task_jumps(W) + 0.3 * w.magnitudes(W) + 0.5 * w.row_lengths(W)
-    return mtl.minimize(mtl.logistic_loss(W, t) + penalty, subject_to=[w.nonnegative(W)])
 
 
 @model("dual_ascent")

@@ -103,60 +103,31 @@ def test_weakly_convex_where_it_says_so(atom):
         assert bend >= -m / 8 * np.sum((V - W) ** 2) - 1e-12
 
 
-@pytest.mark.slow
-@smooth_sums
-@every_shape
-def test_gradient(atom, shape):
-    """Finite differences of the reference's values, also at matrices of low rank, where it is smooth as well."""
-    rng = random(atom, 5)
-    for situation, W in weights(atom, 5, shape).items():
-        gradient = atom.gradient(W)
-        value, again = atom.value_and_gradient(W)
-        np.testing.assert_array_equal(again, gradient)
-        assert value == near(function_value(atom, W))
-        step = 1e-4 * np.sqrt(atom.eps)
-        for _ in range(3):
-            D = rng.normal(size=shape)
-            D /= np.linalg.norm(D)
-            ends = [function_value(atom, W + t * step * D) for t in (1.0, -1.0)]
-            noise = 1e-14 * (1 + np.abs(ends).max()) / step
-            slope = (ends[0] - ends[1]) / (2 * step)
-            assert np.vdot(gradient, D) == pytest.approx(
-                slope, abs=1e-6 * atom.curvature * step + 1e-6 * np.linalg.norm(gradient) + 30 * noise
-            ), situation
-
-
 def steepness_noise(atom, W) -> float:
     """Rounding of tr(D W W^T) in directions where W is rounding and D is as large as it gets."""
     return 1e-15 * atom.curvature * float(np.sum(W**2))
 
 
-@pytest.mark.slow
-@smooth_sums
-@every_shape
-def test_majoriser_touches(atom, shape):
+def touches(atom, W, matrices):
     """value(W) == value_at(W, update(W)) == quadratic(...).value(W), the slopes as well, and H = W W^T + eps I."""
-    for situation, W in weights(atom, 6, shape).items():
-        (H,) = atom.update(W)
-        np.testing.assert_allclose(
-            H.dense(), W @ W.T + atom.eps * np.eye(shape[0]), rtol=0, atol=1e-13 * (1 + np.sum(W**2))
-        )
-        (again,) = atom.update_one(0, W, atom.start(shape))
-        np.testing.assert_allclose(again.dense(), H.dense(), rtol=1e-14)
-        expected = function_value(atom, W)
-        touching = pytest.approx(expected, abs=1e-11 * (1 + abs(expected)) + steepness_noise(atom, W))
-        assert atom.value_at(W, (H,)) == touching, situation
-        quadratic = atom.quadratic(shape, (H,))
-        assert quadratic.value(W) == touching, situation
-        rounding = 1e-12 + 1e-15 * atom.curvature * np.linalg.norm(W)
-        np.testing.assert_allclose(quadratic.product(W), atom.gradient(W), rtol=1e-9, atol=rounding)
+    (H,), (again,) = matrices, atom.update_one(0, W, atom.start(W.shape))
+    np.testing.assert_allclose(
+        H.dense(), W @ W.T + atom.eps * np.eye(len(W)), rtol=0, atol=1e-13 * (1 + np.sum(W**2))
+    )
+    np.testing.assert_allclose(again.dense(), H.dense(), rtol=1e-14)
+    expected = function_value(atom, W)
+    touching = pytest.approx(expected, abs=1e-11 * (1 + abs(expected)) + steepness_noise(atom, W))
+    quadratic = atom.quadratic(W.shape, matrices)
+    assert atom.value_at(W, matrices) == touching and quadratic.value(W) == touching
+    rounding = 1e-12 + 1e-15 * atom.curvature * np.linalg.norm(W)
+    np.testing.assert_allclose(quadratic.product(W), atom.gradient(W), rtol=1e-9, atol=rounding)
 
 
 @pytest.mark.slow
 @smooth_sums
 @every_shape
 def test_majoriser_is_the_reference_quadratic_and_lies_above(atom, shape):
-    """tr(D V V^T) - tr(D W W^T) + g(W), D = r'(W W^T + eps I) by the reference's eigenvectors; never below g."""
+    """tr(D V V^T) - tr(D W W^T) + g(W), D = r'(W W^T + eps I) by the reference's eigenvectors; never below g, whose gradient is 2 D W."""
     r, slope = reference(atom)
     rng = random(atom, 7)
     for W in weights(atom, 7, shape).values():
@@ -164,13 +135,20 @@ def test_majoriser_is_the_reference_quadratic_and_lies_above(atom, shape):
         D = slope(lengths**2 + atom.eps)
         constant = float(np.sum(r(lengths**2 + atom.eps) - D * lengths**2))
         H = atom.update(W)
+        touches(atom, W, H)
         others = [10.0 ** rng.uniform(-3, 2) * rng.normal(size=shape) for _ in range(6)]
         others += [W + 10.0**e * rng.normal(size=shape) for e in (-1, -2, -3, -4)]
-        for V in [*others, np.zeros(shape), 2.0 * W, 0.5 * W]:
+        for V in [*others, np.zeros(shape), 2.0 * W, 0.5 * W, W]:
             above = float(np.sum(D[:, None] * (vectors.T @ V) ** 2)) + constant
             rounding = 1e-11 * (1 + abs(constant) + abs(above)) + steepness_noise(atom, V)
             assert atom.value_at(V, H) == pytest.approx(above, abs=rounding)
             assert atom.value_at(V, H) >= function_value(atom, V) - rounding
+        value, gradient = atom.value_and_gradient(W)
+        assert value == near(function_value(atom, W))
+        rounding = 1e-12 + 1e-15 * atom.curvature * np.linalg.norm(W)
+        expected = 2.0 * vectors @ (D[:, None] * (vectors.T @ W))
+        np.testing.assert_allclose(gradient, expected, rtol=1e-9, atol=rounding)
+        np.testing.assert_array_equal(atom.gradient(W), gradient)
 
 
 @smooth_sums

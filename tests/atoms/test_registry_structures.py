@@ -20,7 +20,6 @@ from tests.registry_cases import (
     STRUCTURES,
     WEIGHTS_SHAPE,
     dense,
-    inside_dual_domain,
     matrix,
     near,
     orthogonal,
@@ -51,7 +50,6 @@ SPARSE = [pytest.param(atom, id=f"sparse-{k}") for k, atom in enumerate(SparseMa
 ALL = STRUCTURES + SPARSE
 every_structure = for_each("atom", ALL)
 learns_all = for_each("atom", [case for case in ALL if is_all_learned(case.values[0])])
-takes_some_as_given = for_each("atom", [case for case in ALL if not is_all_learned(case.values[0])])
 MATRIX_NORMALS = [case.values[0] for case in STRUCTURES if isinstance(case.values[0], MatrixNormal)]
 
 
@@ -155,15 +153,6 @@ def test_update_one_is_the_minimiser_of_its_block(atom, situation):
         assert value <= optimum.value + 1e-11 * (1 + abs(value))
 
 
-@takes_some_as_given
-def test_a_given_matrix_stays(atom):
-    W, matrices = matrix(atom, 4), random_matrices(atom, random(atom, 4))
-    given = {k: what for k, what in enumerate(described(atom)) if not isinstance(what, Range)}
-    assert given
-    for k, what in given.items():
-        assert atom.update_one(k, W, matrices)[k] is what
-
-
 @every_structure
 def test_start_is_allowed(atom):
     assert_allowed(atom, atom.start(WEIGHTS_SHAPE))
@@ -236,21 +225,6 @@ def test_takes_float32_and_leaves_its_arguments_alone(atom):
     np.testing.assert_array_equal(W, before)
     for S, then in zip(matrices, kept, strict=True):
         np.testing.assert_array_equal(S.dense(), then)
-
-
-@pytest.mark.slow
-@every_structure
-def test_fenchel_young(atom):
-    """g(W) + g*(Z) >= <W, Z>, over seven orders of magnitude of both."""
-    for salt in range(60):
-        rng = random(atom, 100 + salt)
-        W, Z = (10.0 ** rng.uniform(-4, 3) * rng.normal(size=WEIGHTS_SHAPE) for _ in range(2))
-        if salt % 3 == 0:
-            W = 10.0 ** rng.uniform(-4, 3) * Z  # parallel: where it may be tight
-        Z = inside_dual_domain(atom, Z)
-        value, conjugate = atom.value(W), atom.conjugate(Z)
-        assert np.isfinite(conjugate)
-        assert value + conjugate >= np.vdot(W, Z) - 1e-11 * (1 + abs(value) + abs(conjugate))
 
 
 def searched(function, low, high, rounds=26):

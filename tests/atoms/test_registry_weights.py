@@ -26,8 +26,6 @@ from tests.registry_cases import (
 
 every_norm = for_each("atom", KERNEL_NORMS)
 every_situation = for_each("situation", list(weights(KERNEL_NORMS[0].values[0])))
-#: of which every W is a sum of parts, whatever theta > 0 is
-learning = for_each("atom", [case for case in KERNEL_NORMS if case.values[0].weights_ball is not None])
 
 
 def near(value, rel=1e-11):
@@ -121,19 +119,6 @@ def test_conjugate_is_attained_at_the_multipliers_weights(atom):
 
 def _rows(kernel):
     return slice(None) if kernel.columns is None else kernel.columns
-
-
-@pytest.mark.slow
-@learning
-@for_each("radius", [0.1, 5.0])
-def test_a_larger_ball_costs_less(atom, radius):
-    """||theta||_p <= r divides the penalty by r."""
-    W, p = within_range(atom, matrix(atom, 73)), atom.weights_ball.p
-    one, other = (replace(atom, about=KernelWeightBall(p, r)) for r in (1.0, radius))
-    assert other.value(W) == near(one.value(W) / radius)
-    assert least(W, other).value == near(one.value(W) / radius)
-    assert other.conjugate(W) == near(radius * one.conjugate(W))
-    np.testing.assert_allclose(other.update(W)[0], radius * one.update(W)[0], atol=1e-6 * radius)
 
 
 @every_norm

@@ -123,7 +123,6 @@ def root_slope(x):
         (lambda: SchattenNorm(1.0), ["p=1.0", "write trace_norm"]),
         (lambda: SchattenNorm(0.5, None), ["eps=None"]),
         (lambda: RankAtMost(0), ["rank(", "<= 0", "whole number >= 1"]),
-        (lambda: RankAtMost(2.5), ["<= 2.5", "rank(W) <= 3"]),
         (lambda: RankAtMost(True), ["<= True"]),
         (lambda: SpectralPenalty("sqrt", root_slope), ["function='sqrt'", "function of an array"]),
         (lambda: SpectralPenalty(root, 0.5), ["derivative=0.5", "function of an array"]),

@@ -15,6 +15,7 @@ from mtldsl.data.readers import array_files
 from mtldsl.data.readers.array_files import mat_variables
 from mtldsl.errors import DataError
 from mtldsl.utils.files import read_archive, read_array
+from tests.datasets.mat_here import cells, sparse_arrays
 from tests.loops import for_each
 
 
@@ -90,20 +91,18 @@ def test_sound_archives_are_read_as_numpy_reads_them(tmp_path):
 
 def test_sparse_indices_that_point_outside_are_refused(tmp_path):
     X = sparse.csr_array(np.eye(3))
-    arrays = {"data": X.data, "indptr": X.indptr, "shape": X.shape, "format": np.array("csr")}
-    np.savez(tmp_path / "a.npz", y=np.ones(3), task=np.zeros(3), indices=np.array([0, 1, 10**6]), **arrays)
+    arrays = sparse_arrays(X) | {"indices": np.array([0, 1, 10**6])}
+    np.savez(tmp_path / "a.npz", y=np.ones(3), task=np.zeros(3), **arrays)
     with pytest.raises(DataError, match=r"a\.npz: cannot be read"):
         datasets.store(tmp_path / "a.npz", tmp_path / "there")
 
 
 @pytest.fixture
 def mat(tmp_path):
-    cells = np.empty((1, 2), object)
-    cells[0, :] = [np.eye(3), [[1.0, 2.0]]]
     content = {
         "X": np.arange(6).reshape(2, 3),
         "S": sparse.csc_matrix(np.eye(3)),
-        "c": cells,
+        "c": cells([np.eye(3), [[1.0, 2.0]]]),
         "t": "text",
         "s": {"a": 1},
     }

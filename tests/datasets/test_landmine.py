@@ -7,7 +7,7 @@ from scipy.io import savemat
 
 from mtldsl import DataError, Tasks
 from mtldsl.datasets import READERS, load_landmine
-from tests.datasets.mat_here import read_here
+from tests.datasets.mat_here import cells, read_here
 from tests.loops import for_each
 
 rng = np.random.default_rng(0)
@@ -20,12 +20,6 @@ SIGNS = [2.0 * y - 1.0 for y in LABELS]
 @pytest.fixture(autouse=True)
 def here(monkeypatch):
     read_here(monkeypatch)
-
-
-def cells(arrays, column=False):
-    row = np.empty((1, len(arrays)), dtype=object)
-    row[0, :] = arrays
-    return row.T if column else row
 
 
 def load(folder, options=None, **content):

@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 
 from mtldsl import DataError, Tasks, datasets
+from tests.datasets.mat_here import sparse_arrays
 from tests.tasks.same_sums import assert_same_sums
 
 pytest.importorskip("dask", reason="pip install -e .[dask]")
@@ -117,11 +118,7 @@ def test_archives(tmp_path):
     named = Tasks.shared(X, Y, sample_weights=WEIGHTS)
     same(datasets.scan(tmp_path, sample_weights="s"), named)
     for k, rows in enumerate(CUTS):
-        thin = sparse.csr_array(X[rows])
-        parts = {
-            "data": thin.data, "indices": thin.indices, "indptr": thin.indptr, "shape": thin.shape,
-            "format": "csr",
-        }  # fmt: skip
+        parts = sparse_arrays(sparse.csr_array(X[rows]))
         np.savez(tmp_path / f"{k}.npz", y=Y[rows, 0], task=IDS[rows], **parts)
     long = datasets.scan(tmp_path, task="task")
     assert long.is_sparse

@@ -15,6 +15,7 @@ from mtldsl.cli.problem_files.problem_file import load_problem
 from mtldsl.data import store_passes as stored_placing
 from mtldsl.data import store_passes as stored_spool
 from mtldsl.datasets import hash_columns, store, stored
+from tests.datasets.mat_here import sparse_arrays
 from tests.loops import for_each
 
 #: the module; in the package, the function of this name is before it
@@ -97,10 +98,7 @@ def test_an_iterator_that_breaks_is_begun_again(tmp_path):
 def archives(folder, X, y, ids, size=37):
     folder.mkdir()
     for k, (part, labels, tasks) in enumerate(chunks(X, y, ids, size)):
-        np.savez(
-            folder / f"{k:03d}.npz", data=part.data, indices=part.indices, indptr=part.indptr, shape=part.shape,
-            format="csr", y=labels, task=tasks,
-        )  # fmt: skip
+        np.savez(folder / f"{k:03d}.npz", y=labels, task=tasks, **sparse_arrays(part))
     return folder
 
 

@@ -93,11 +93,9 @@ def test_the_tree_is_found_again_in_a_tree_metric(method):
     names, scale = [names[i] for i in order], np.arange(1.0, 9.0)
     found = datasets.hierarchy(S[np.ix_(order, order)] * np.outer(scale, scale), names, method)
     assert groups(found, names) == groups(tree.parents, names)
-    assert (
-        len(found) == 15
-        and found["root"] is None
-        and set(found) == {*names, *(f"group {k}" for k in range(1, 7)), "root"}
-    )
+    assert found["root"] is None and set(found) == {*names, *(f"group {k}" for k in range(1, 7)), "root"}
+    with pytest.raises(DataError, match=r"method='ward'.*'average', 'single'"):
+        datasets.hierarchy(S, names, "ward")
 
 
 def test_one_and_two_tasks():
@@ -138,11 +136,6 @@ def test_hierarchy_refuses(similarity, names, pieces):
     with pytest.raises(DataError) as error:
         datasets.hierarchy(similarity, list(names))
     assert all(piece in str(error.value) for piece in pieces), error.value
-
-
-def test_hierarchy_knows_four_linkages():
-    with pytest.raises(DataError, match=r"method='ward'.*'average', 'single'"):
-        datasets.hierarchy(S, list("abc"), "ward")
 
 
 @for_each(

@@ -169,7 +169,6 @@ MISTAKES = [
     (HERE + 'engine = "spark"\n', "4:11", "engine must be one of 'dask'"),
     (HERE + "workers = 2\n", "4:1", 'workers is for rows on workers: write engine = "dask" beside it'),
     (HERE + 'labels = "y"\n', "3:9", 'a folder of Parquet, NPZ or LIBSVM files is read with engine = "dask"'),
-    (HERE + 'format = "parquet"\n', "3:9", 'write engine = "dask"'),
     ('path = "folder/0.parquet"\nlabels = "y"\n', "3:9", 'write engine = "dask"'),
     ('dataset = "digits"\nengine = "dask"\n', "4:1", "engine is for path = ..., not for dataset = ..."),
     (ON + 'scheduler = "10.0.0.1"\n', "5:14", 'scheduler must be "local", or an address such as'),

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import mtldsl as mtl
 from mtldsl.cli.command_line import main
 from mtldsl.cli.problem_files.problem_file import load_problem
 from mtldsl.errors import DataError, ModelError
@@ -145,14 +144,6 @@ def test_a_run_that_selects_a_graph_says_so(capsys):
     assert main(arguments) == 1  # the gap that was asked for is not reached
     out = capsys.readouterr().out
     assert "stopped by the rule for a small graph" in out and "2 of 10 candidates have weights" in out
-
-
-def test_the_words_in_a_file_are_those_of_python(load):
-    file = load(STATED + WEIGHTS)
-    U, V = mtl.NodeWeights(file.tasks_train), mtl.EdgeWeights(file.tasks_train)
-    typed = mtl.minimize(mtl.clique_hinge(U, V, file.tasks_train) + 0.1 * mtl.ridge(U) + 0.1 * mtl.ridge(V))
-    assert str(typed) == str(file.problem)
-    assert typed.solve(tol=1e-6).objective == pytest.approx(file.problem.solve(tol=1e-6).objective, rel=2e-6)
 
 
 def test_the_block_on_the_page_is_a_model(load, tmp_path):

@@ -7,6 +7,7 @@ import numpy as np
 import mtldsl as mtl
 from mtldsl import datasets
 from mtldsl.cli.problem_files.data_sections import stored_array as read_array_file
+from tests.datasets.mat_here import cells, sparse_arrays
 from tests.models import with_weights
 
 
@@ -101,11 +102,8 @@ def _write_tables(folder: Path, X, Y) -> None:
     np.savetxt(folder / "npy" / "c.csv", X, delimiter=",")
     from scipy.io import savemat
 
-    cells = np.empty((1, 2), object)
-    cells[0, :] = [X[:6], X[6:]]
-    labels = np.empty((1, 2), object)
-    labels[0, :] = [Y[:6, :1], Y[6:, :1]]
-    savemat(folder / "mat" / "a.mat", {"feature": cells, "label": labels}, do_compression=True)
+    content = {"feature": cells([X[:6], X[6:]]), "label": cells([Y[:6, :1], Y[6:, :1]])}
+    savemat(folder / "mat" / "a.mat", content, do_compression=True)
     savemat(folder / "mat" / "b.mat", {"X": X, "Y": Y, "note": "text", "s": {"a": 1}})
 
 
@@ -151,12 +149,7 @@ def _write_parts(folder: Path, X, Y) -> None:
     pyarrow.parquet.write_table(
         pyarrow.table(lists), folder / "parquet_lists" / "a.parquet", compression="none"
     )
-    S = sparse.csr_array(X)
-    arrays = {
-        "data": S.data, "indices": S.indices, "indptr": S.indptr, "shape": S.shape,
-        "format": np.array("csr"),
-    }  # fmt: skip
-    np.savez(folder / "npz_part" / "a.npz", y=Y[:, 0], task=np.array(task), **arrays)
+    np.savez(folder / "npz_part" / "a.npz", y=Y[:, 0], task=task, **sparse_arrays(sparse.csr_array(X)))
     datasets.store(folder / "libsvm_part" / "a.svm", folder / "made")
     for path in (folder / "made").iterdir():
         if path.is_file():

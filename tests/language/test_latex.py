@@ -150,15 +150,6 @@ def test_as_typed(build, text, latex):
     set_in_type(made.latex)
 
 
-def test_what_is_printed_means_what_was_typed():
-    """Evaluated again, the text gives the same map: 3 - W, W / 2 and their like are not mere pictures."""
-    x = {"W": rng.normal(size=(4, 3)), "L": rng.normal(size=(4, 3))}
-    for expression in [3 - W, 1 - (L + W), W / 2, (L - W) / lam, 2 - W / 4, -(L - W) / 2]:
-        linear = mtl.normal_form.canonicalize.linear_map(expression)
-        expected = eval(expression.text, {"lam": lam.value, **x})
-        np.testing.assert_allclose(linear.forward(x), expected, rtol=1e-14)
-
-
 def test_whole_problem_has_no_index_after_an_index():
     problem = mtl.minimize(
         mtl.logistic_loss(long_name, TASKS["sign"]) + lam * mtl.l21_norm(long_name, weights=np.ones(4)),

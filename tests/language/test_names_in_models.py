@@ -101,8 +101,6 @@ def test_groups_of_a_slice_are_of_its_rows():
         ),
         (["age", "sex"], r"group 0 is 'age', not a list; write \[\['age', ...\], ...\], a list per group"),
         ([["age", "sex"], ["age", 0]], "row 0 is twice in group 1"),
-        ({"a": 3}, "group 0 is 3; write a list per group"),
-        ("age", "groups is a list of lists of rows"),
     ],
 )
 def test_groups_that_are_wrong(groups, message):

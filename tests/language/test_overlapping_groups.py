@@ -41,7 +41,6 @@ def test_names_and_dicts_are_printed_as_typed():
     assert str(named) == (
         "tree_norm(W, rows={'one': ['a', 'b'], 'three': ['a', 'b', 'c', 'd']}) + group_norm(W, groups={'two': ['b', 'c']})"
     )
-    assert str(mtl.group_norm(W, [["a"], ["b"]])) == "group_norm(W, groups=[['a'], ['b']])"
 
 
 def test_where_the_weights_vanish_is_bounded_from_both_sides():

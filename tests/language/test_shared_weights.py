@@ -1,7 +1,5 @@
 """One vector of weights that all tasks share, beside weights of each: solved, proven, cross-checked, printed and read."""
 
-import re
-
 import numpy as np
 import pytest
 
@@ -52,19 +50,6 @@ def test_a_shared_vector_is_a_matrix_of_equal_columns(loss, penalty):
     assert solution.objective == pytest.approx(expected.objective, rel=3e-6)
     assert problem.cross_check(solution).agrees
     np.testing.assert_allclose(solution.coef, solution["W"] + solution["w"])
-
-
-def test_a_shared_vector_in_closed_form():
-    """With the normal equations written out: z_i = X_i (v_i + w)."""
-    solution = mtl.minimize(mtl.squared_loss(W + w, TASKS) + mtl.ridge(W) + 0.5 * mtl.ridge(w)).solve()
-    normal = np.diag(np.repeat([0.5, 1.0, 1.0, 1.0], 5))
-    right = np.zeros(20)
-    for i, (A, y) in enumerate(zip(X, Y, strict=True)):
-        both = np.hstack([A, *(A if i == k else np.zeros(A.shape) for k in range(3))])
-        normal, right = normal + both.T @ both, right + both.T @ y
-    found = np.linalg.solve(normal, right).reshape(4, 5)
-    np.testing.assert_allclose(solution.w[:, 0], found[0], atol=1e-6)
-    np.testing.assert_allclose(solution["W"].T, found[1:], atol=1e-6)
 
 
 def test_names_latex_and_predictions_of_a_shared_vector():
@@ -173,12 +158,3 @@ w[:, 'red'] | no name 'red' among all tasks
 @for_each("typed, said", mistakes(WRONG))
 def test_a_wrong_shared_vector_says_what_to_write(typed, said):
     assert_refused(typed, said, globals(), mtl.MTLError)
-
-
-@for_each(
-    "typed, instead",
-    {"SharedWeights": "shared=True", "equal_columns": "W == W[:, 0]", "row_sum": "W.sum(axis=1)"}.items(),
-)
-def test_names_of_other_libraries_say_what_to_write(typed, instead):
-    with pytest.raises(AttributeError, match=re.escape(instead)):
-        getattr(mtl, typed)

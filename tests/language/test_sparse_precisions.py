@@ -107,10 +107,6 @@ def test_what_is_refused(model):
     ):  # fmt: skip
         with pytest.raises(ModelError, match=match):
             mtl.minimize(objective, subject_to=bounds)
-
-
-def test_what_else_is_typed_of_a_precision(model):
-    tasks, _, S = model
     for typed, match in (
         (lambda: mtl.l21_norm(S), r"l21_norm\(Sigma2\): Sigma2 is a precision.*l1_norm alone.*write l1_norm\(Sigma2\)"),
         (lambda: mtl.l1_norm(S, weights=2.0), r"l1_norm\(Sigma2, ...\): the norm of a precision takes no weights"),

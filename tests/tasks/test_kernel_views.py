@@ -333,28 +333,3 @@ def test_too_many_rows_are_refused_before_any_kernel(monkeypatch):
     with pytest.raises(DataError, match=r"over 39 distinct rows needs .* GiB of memory"):
         Tasks.grouped(X, y, IDS, kernels=[lambda A, B: calls.append(A)])
     assert not calls
-
-
-def mkl_dual(kernels, labels, C, p_dual):
-    """max_alpha sum alpha - 1/2 ||(alpha_y^T K_v alpha_y)_v||_{p*} over 0 <= alpha <= C, by an interior-point method."""
-    cp = pytest.importorskip("cvxpy")
-    alpha = cp.Variable(len(labels))
-    forms = []
-    for K in kernels:
-        values, vectors = np.linalg.eigh(K)
-        root = vectors[:, values > 0] * np.sqrt(values[values > 0])
-        forms.append(cp.sum_squares(root.T @ cp.multiply(labels, alpha)))
-    penalty = sum(forms) if p_dual == 1 else cp.norm(cp.hstack(forms), p_dual)
-    problem = cp.Problem(cp.Maximize(cp.sum(alpha) - penalty / 2), [alpha >= 0, alpha <= C])
-    return problem.solve(solver="CLARABEL")
-
-
-@pytest.mark.parametrize(("p", "p_dual"), [(np.inf, 1), (2, 2)])
-def test_learned_weights_of_kernels_by_the_kernel_dual(p, p_dual):
-    tasks = Tasks.shared(X, SIGN, kernels={"near": RBF, "straight": "linear"})
-    W = mtl.Weights(tasks, intercept=False)
-    sims = [mtl.similarities.identity(columns="near"), mtl.similarities.identity(columns="straight")]
-    solution = mtl.minimize(2.0 * mtl.hinge_loss(W, tasks) + mtl.mkl_norm(W, sims, p=p)).solve(tol=1e-8)
-    expected = mkl_dual([rbf(X, X), X @ X.T], SIGN, 2.0, p_dual)
-    assert solution.status == "optimal"
-    assert solution.objective == pytest.approx(expected, rel=1e-6)

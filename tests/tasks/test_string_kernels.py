@@ -109,7 +109,6 @@ TYPED = "kernel 'spectrum(width=3)': the spectrum kernel says"
         (lambda: weighted_degree_kernel([[0.0]], [[0.0]], degree=1.5), ["degree=1.5"]),
         (lambda: weighted_degree_kernel([0.0], [[0.0]]), ["shape (1,)", "(n, L)"]),
         (lambda: TASKS.with_kernels(("spectrum", {"width": 3})), [TYPED, "width"]),
-        (lambda: TASKS.with_kernels("spektrum"), ["did you mean 'spectrum'?"]),
     ],
 )
 def test_refusals(call, pieces):

@@ -165,11 +165,6 @@ BAD = {
     "dicts": (lambda: Tasks.separate({"a": X}, {"a": Y[:, 0]}), ["task_names=list(keys)"]),
     "select an unknown name": (lambda: Tasks.shared(X, Y, task_names=["height", "width", "age"]).select("hight"),
      ["'hight'", "did you mean 'height'"]),
-    "select outside": (lambda: Tasks.shared(X, Y).select(3), ["select(3)", "0 to 2"]),
-    "select half a task": (lambda: Tasks.shared(X, Y).select(0.7), ["select(0.7)"]),
-    "select nothing": (lambda: Tasks.shared(X, Y).select([]), ["no task is selected"]),
-    "select twice": (lambda: Tasks.shared(X, Y).select([0, 0]), ["named twice"]),
-    "mask of another length": (lambda: Tasks.shared(X, Y).select([True, False]), ["2 booleans for 3"]),
     "rows there are not": (lambda: Tasks.shared(X, Y).take_rows([99]), ["take_rows", "99"]),
     "subsample half a row": (lambda: Tasks.shared(X, Y).subsample(2.5), ["subsample(rows=2.5)"]),
     "a seed of letters": (lambda: Tasks.shared(X, Y).split(0.5, "x"), ["random_state='x'"]),
@@ -304,9 +299,7 @@ def test_fingerprint_tells_every_number_and_layout_apart():
     assert layouts(Y)["grouped"].fingerprint() == layouts(Y)["separate"].fingerprint()
 
 
-def test_tasks_are_not_called_by_themselves_and_are_copied():
-    with pytest.raises(DataError, match=r"Tasks\(...\) is not called by itself; write Tasks.shared\(X, Y\)"):
-        Tasks(X=X, Y=Y)
+def test_tasks_are_copied_and_pickled():
     made = Tasks.shared(X, Y)
     assert np.array_equal(copy.deepcopy(made).targets, made.targets)
     assert np.array_equal(pickle.loads(pickle.dumps(made)).targets, made.targets)

@@ -1,6 +1,7 @@
 """The rows of all tasks are held once: stacked by task, shared by `inputs`, and not copied where nobody can write to them."""
 
 import tracemalloc
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -9,16 +10,11 @@ from scipy import sparse
 
 from mtldsl import Tasks
 from mtldsl.data.input_checks import labels_of
+from tests.datasets import test_stored
 from tests.loops import for_each
 from tests.tasks.same_sums import dense
 
-
-def table(n=300, d=7, m=5, seed=0, density=0.4):
-    rng = np.random.default_rng(seed)
-    X = sparse.csr_array(sparse.random_array((n, d), density=density, rng=rng, data_sampler=rng.normal))
-    y = rng.choice([-1.0, 1.0], n)
-    y[rng.random(n) < 0.1] = np.nan
-    return X, y, rng.integers(0, m, n)
+table = partial(test_stored.table, n=300, d=7, m=5, density=0.4)
 
 
 def numbers(A):
@@ -66,7 +62,7 @@ def test_rows_are_held_once_found_again_and_read_only(how):
 
 
 def sorted_table(n=300, dtype=float):
-    X, y, ids = table(n)
+    X, y, ids = table(n=n)
     return X.astype(dtype), np.nan_to_num(y, nan=1.0), np.sort(ids)
 
 
