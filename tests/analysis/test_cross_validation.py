@@ -193,16 +193,6 @@ def test_two_parameters():
         problem.cross_validate({lam: [1.0], mu: [1.0]}, refit="one_se")
 
 
-@pytest.mark.slow
-def test_the_result_does_not_depend_on_the_number_of_jobs(each_backend):
-    problem, lam = model(labelled(5))
-    alone = problem.cross_validate(lam, [4.0, 1.0, 0.2], folds=3, metric="log_loss")
-    together = problem.cross_validate(lam, [4.0, 1.0, 0.2], folds=3, metric="log_loss", n_jobs=2)
-    assert np.array_equal(alone.scores, together.scores)
-    assert np.array_equal(alone.solution.W, together.solution.W)
-    assert lam.value == 1.0
-
-
 def test_groups_and_folds_of_one_s_own():
     tasks = labelled(6)
     problem, lam = model(tasks)

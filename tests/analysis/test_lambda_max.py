@@ -27,9 +27,9 @@ METRICS = [
     mtl.metrics.FScore(), mtl.metrics.FScore(beta=2.0), mtl.metrics.AUC(), mtl.metrics.ROCArea(),
     mtl.metrics.ErrorRate(),
 ]  # fmt: skip
-#: those too that fix the number of positives, to which a constant does not matter
+#: those that fix the number of positives too, to which a constant does not matter
 WITHOUT_INTERCEPT = [
-    *METRICS, mtl.metrics.BalancedError(), mtl.metrics.Jaccard(), mtl.metrics.GMean(), mtl.metrics.PartialAUC(0.8, 0.2),
+    mtl.metrics.BalancedError(), mtl.metrics.Jaccard(), mtl.metrics.GMean(), mtl.metrics.PartialAUC(0.8, 0.2),
     mtl.metrics.AveragePrecision(), mtl.metrics.NDCG(), mtl.metrics.PrecisionAt(7), mtl.metrics.RecallAt(3),
 ]  # fmt: skip
 

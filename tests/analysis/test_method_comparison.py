@@ -191,7 +191,6 @@ def test_a_data_frame_has_a_method_per_column():
     "methods, options, message",
     [
         ({"a": [1, 2, 3]}, {}, "two or more methods"),
-        ([[1, 2, 3], [2, 3, 4]], {}, "two or more methods"),
         ({"a": [1, 2], "b": [2, 3]}, {}, "there are 2 rows"),
         ({"a": [1, 2, 3], "b": [2, 3]}, {}, "'a' 3, 'b' 2"),
         ({"a": [1, 2, "x"], "b": [2, 3, 4]}, {}, "scores of 'a': must be a list of numbers"),

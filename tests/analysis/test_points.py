@@ -2,11 +2,8 @@
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer, load_wine
-from sklearn.model_selection import KFold
 
 import mtldsl as mtl
-from mtldsl.estimators import MultiTaskClassifierCV
 from mtldsl.problems.path import CertifiedPoint, certified_points
 from mtldsl.solution.solution import Solution
 from tests.loops import for_each
@@ -76,24 +73,3 @@ def test_points_have_the_same_bits_and_leave_limits_to_solve():
     problem = mtl.minimize(mtl.squared_loss(W := mtl.Weights(tasks), tasks) + lam * mtl.l21_norm(W))
     (point,) = certified_points(problem, lam, [2.0], {"tol": TOL, "max_seconds": 60.0})
     assert isinstance(point, Solution)
-
-
-@for_each(
-    "model, load",
-    [
-        ("squared_loss(W, tasks) + lam * l1_norm(W)", load_wine),
-        ("logistic_loss(W, tasks) + lam * ridge(W)", load_breast_cancer),
-    ],
-)
-def test_own_scores_are_those_of_a_scorer_of_solutions(model, load):
-
-    X, y = load(return_X_y=True)
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
-    given = {"values": [100.0, 10.0, 1.0], "cv": KFold(3, shuffle=True, random_state=0), "tol": 1e-7}
-    own = MultiTaskClassifierCV(model, **given).fit(X, y)
-    by_scorer = MultiTaskClassifierCV(model, scoring="accuracy", **given).fit(X, y)
-    np.testing.assert_allclose(
-        own.cv_results_["mean_test_score"], by_scorer.cv_results_["mean_test_score"], atol=1e-12
-    )
-    assert own.best_value_ == by_scorer.best_value_
-    np.testing.assert_array_equal(own.coef_, by_scorer.coef_)

@@ -20,17 +20,11 @@ PENALTIES = {
     "C loss": lambda W, loss, lam: lam * loss + mtl.ridge(W),
     "lam l1 + ridge": lambda W, loss, lam: loss + lam * mtl.l1_norm(W) + 0.5 * mtl.ridge(W),
     "lam ridge + trace norm": lambda W, loss, lam: loss + lam * mtl.ridge(W) + 0.3 * mtl.trace_norm(W),
-    "lam graph + ridge": lambda W, loss, lam: (
-        loss + lam * mtl.graph_laplacian(W, LAPLACIAN) + 0.2 * mtl.ridge(W)
-    ),
     "lam (graph + ridge)": lambda W, loss, lam: (
         loss + lam * mtl.graph_laplacian(W, LAPLACIAN) + lam * mtl.ridge(W)
     ),
     "lam weighted ridge + l21": lambda W, loss, lam: (
         loss + lam * mtl.ridge(W, weights=np.arange(1.0, D + 1)[:, None]) + 0.2 * mtl.l21_norm(W)
-    ),
-    "lam task weights": lambda W, loss, lam: (
-        loss + lam * mtl.ridge(W, weights=np.array([1.0, 2.0, 0.5, 1.0]))
     ),
     "lam ridge + differences": lambda W, loss, lam: (
         loss + lam * mtl.ridge(W) + 50.0 * mtl.ridge(W @ np.diff(np.eye(M), axis=1))
@@ -43,12 +37,10 @@ CASES = [
     (mtl.logistic_loss, "sign", False, "f1", separate, "C loss"),
     (mtl.squared_loss, "real", True, "mse", shared, "lam l1 + ridge"),
     (mtl.hinge_loss, "sign", True, "roc_auc", shared, "lam ridge + trace norm"),
-    (mtl.squared_hinge_loss, "sign", True, "balanced_accuracy", separate, "lam graph + ridge"),
     (mtl.absolute_loss, "real", True, "mae", shared, "lam (graph + ridge)"),
     (mtl.logistic_loss, "sign", True, "log_loss", shared, "lam weighted ridge + l21"),
-    (mtl.huber_loss, "real", False, "r2", separate, "lam task weights"),
     (mtl.poisson_loss, "count", True, "mae", shared, "mean and ridge"),
-    (mtl.squared_loss, "sign", False, "subset_accuracy", shared, "lam ridge"),
+    (mtl.squared_hinge_loss, "sign", False, "subset_accuracy", shared, "lam ridge"),
     (mtl.quantile_loss, "real", True, "mae", shared, "C loss"),
     (mtl.huber_loss, "real", True, "mse", shared, "lam ridge + differences"),
 ]
@@ -101,10 +93,10 @@ def test_scores_of_minimizers_lie_between_the_bounds(loss, labels, intercept, me
                 assert max(np.max(h - l) for l, h in zip(found.low, found.high, strict=True)) < 0.3
 
 
-def bounds_at(loss, X, y, value, ends, rows, intercept=False):
+def bounds_at(loss, X, y, value, ends, rows):
     """(least, largest) scores of the rows at a value, from fits at two others."""
     tasks = mtl.Tasks.shared(X, y)
-    W, lam = mtl.Weights(tasks, intercept=intercept), mtl.Parameter(1.0)
+    W, lam = mtl.Weights(tasks), mtl.Parameter(1.0)
     problem = mtl.minimize(loss(W, tasks) + lam * mtl.ridge(W))
     fold, fits = FoldBounds(ParameterForm(problem, lam, ends, "test"), rows), []
     for end in ends:
@@ -131,19 +123,6 @@ def test_the_gap_of_a_mixture_is_needed_in_full():
     assert 1.0 <= high < 1.0 + 1e-5 and 0.49999 < low <= 0.5
 
 
-def test_intercepts_are_where_they_are_bounded():
-    """A row in the middle of the rows learned on has the intercept beside centred rows as its score, which moves with lam."""
-    X = np.array([[0.0], [0.1], [0.2], [0.3], [4.0], [9.0]])
-    y = np.array([[1.0], [1.0], [-1.0], [1.0], [-1.0], [-1.0]])
-    middle = X.mean(axis=0, keepdims=True)
-    low, high, exact = bounds_at(mtl.logistic_loss, X, y, 1.0, (0.25, 4.0), middle, intercept=True)
-    assert low <= exact <= high and high - low < 3.0
-    fits = [
-        bounds_at(mtl.logistic_loss, X, y, end, (0.25, 4.0), middle, intercept=True)[2] for end in (0.25, 4.0)
-    ]
-    assert abs(exact - np.mean(fits)) > 0.05
-
-
 def check_a_band(problem, lam, between, values, slack, regret, max_fits=None, **options):
     """No value of a plain cross-validation on the same folds beats the best one by more than is proven, and each lies in the band of its interval."""
     options |= {"refit": False}
@@ -157,9 +136,6 @@ def check_a_band(problem, lam, between, values, slack, regret, max_fits=None, **
     assert (sign * plain.mean <= sign * top[k] + slack).all()
     assert (sign * bottom[k] <= sign * plain.mean + slack).all()
     return found.proof
-
-
-REGRETS = {"mse": 0.3, "mae": 0.1, "log_loss": 0.05, "r2": 0.1}
 
 
 @for_each("metric,regret", [("mse", 0.1), ("r2", 0.05)])
@@ -188,11 +164,12 @@ def test_no_value_of_a_grid_beats_the_bound(metric, regret):
 
 
 @pytest.mark.slow
-@for_each("case", CASES)
-def test_no_value_of_a_grid_beats_the_bound_in_many_models(case):
+@for_each("case", CASES[1::3])
+def test_no_value_of_a_grid_beats_the_bound_in_more_models(case):
+    """Losses and penalties in turn: bounds on scores of all are held above, and those of all measures below."""
     loss, labels, intercept, metric, data, penalty = case
     problem, lam, _ = model(loss, labels, intercept, data, penalty, seed=1)
-    regret, values = REGRETS.get(metric, 0.05), values_between(0.05, 20.0, 8)
+    regret, values = 0.1 if metric == "mae" else 0.05, values_between(0.05, 20.0, 8)
     proof = check_a_band(problem, lam, (0.05, 20.0), values, 1e-6, regret, folds=2, metric=metric)
     assert proof.is_reached and proof.value <= regret
 
@@ -227,6 +204,10 @@ def test_models_of_which_nothing_is_proven_are_refused():
     refused(mtl.minimize(loss + mtl.log_rank(W) + lam * mtl.ridge(W)), lam, "not convex")
 
 
+class Own(mtl.metrics.FScore):
+    """A metric of which nothing is known here."""
+
+
 def test_what_is_asked_for_is_checked():
     problem, lam, _ = model(*CASES[0][:3], CASES[0][4], CASES[0][5])
     refused(problem, lam, r"write between=\(1e-3, 1e3\) in place of values", values=[1.0, 2.0])
@@ -238,6 +219,7 @@ def test_what_is_asked_for_is_checked():
     refused(problem, [lam, mtl.Parameter(1.0)], "one parameter")
     refused(problem, mtl.Parameter(1.0), "no such parameter")
     refused(problem, lam, "write max_fits", max_seconds=1.0)
+    refused(problem, lam, "write another metric, such as metric='f1'", metric=Own())
     refused(
         *model(mtl.squared_loss, "real", True, shared, "lam ridge")[:2],
         "not bounded row by row",
@@ -245,16 +227,7 @@ def test_what_is_asked_for_is_checked():
     )
 
 
-class Own(mtl.metrics.FScore):
-    """A metric of which nothing is known here."""
-
-
-def test_metrics_of_ones_own_are_refused():
-    problem, lam, _ = model(*CASES[0][:3], CASES[0][4], CASES[0][5])
-    refused(problem, lam, "write another metric, such as metric='f1'", metric=Own())
-
-
-MEASURES = ["hamming_loss", "ranking_loss", "average_precision", "f1_micro", "brier", "precision", mtl.metrics.FScore(beta=2)]  # fmt: skip
+MEASURES = ["hamming_loss", "roc_auc", "balanced_accuracy", "log_loss", "ranking_loss", "average_precision", "f1_micro", "brier", "precision", mtl.metrics.FScore(beta=2)]  # fmt: skip
 
 
 @pytest.mark.slow

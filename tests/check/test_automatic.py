@@ -148,8 +148,11 @@ def test_estimators_have_an_option_of_their_own():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 4))
     with mtl.defaults(cross_check=True):
-        assert MultiTaskRegressor().fit(X, X[:, :2]).solution_.cross_check is None
-    assert MultiTaskRegressor(check="subsample").fit(X, X[:, :2]).solution_.cross_check.agrees
+        plain = MultiTaskRegressor().fit(X, X[:, :2])
+    assert plain.solution_.cross_check is None and not hasattr(plain, "cross_check_")
+    for check in ("subsample", "full"):
+        fitted = MultiTaskRegressor(check=check).fit(X, X[:, :2])
+        assert fitted.solution_.cross_check.agrees and fitted.cross_check_.agrees
 
 
 def test_weights_that_contradict_the_blocks_do_not_agree(problem, tmp_path):

@@ -31,11 +31,9 @@ def model(penalty, loss=mtl.sum_of_squares, constraints=lambda W: [], tasks=None
 
 
 REWEIGHTED = {
-    "squared": (lambda: model(mtl.log_rank), "0.5 * log_rank(W)"),
     "calibrated": (lambda: model(mtl.log_rank, lambda W, t: mtl.square_root_loss(W, t, eps=0.01)),
      "0.5 * log_rank(W)"),
     "intercept": (lambda: model(mtl.log_rank, intercept=True), "0.5 * log_rank(W)"),
-    "hinge": (lambda: model(mtl.log_rank, mtl.hinge_loss, tasks=data("sign")), "0.5 * log_rank(W)"),
     "moved": (lambda: model(lambda W: mtl.log_rank(2 * W - 1)), "0.5 * log_rank(2 * W - 1)"),
     "capped": (lambda: model(lambda W: mtl.capped_trace_norm(W, 0.5, eps=1e-3)),
      "0.5 * capped_trace_norm(W, tau=0.5, eps=0.001)"),

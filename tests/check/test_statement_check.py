@@ -14,7 +14,6 @@ from mtldsl.atoms.learned_structures.spectral_penalties import LogRank
 from mtldsl.atoms.metrics import FScore
 from mtldsl.atoms.regularizers import TraceNorm
 from mtldsl.certificates.plain.plain_formula import DEFINITIONS
-from mtldsl.certificates.plain.plain_values import TypedPoint
 from mtldsl.errors import ProofError
 from mtldsl.language import constraints as constraint
 from mtldsl.language import expressions, objective
@@ -351,20 +350,6 @@ def test_every_way_to_a_solution_is_looked_at(monkeypatch):
     before = len(looks)
     assert problem.solve("admm", max_iter=1).status != "optimal"
     assert len(looks) == before + 1
-
-
-def test_a_parameter_counts_as_it_is_at_the_solve():
-    tasks, W = real()
-    lam, mu = mtl.Parameter(1.0), mtl.Parameter(2.0, name="mu")
-    problem = mtl.minimize(
-        mtl.squared_loss(W, tasks) + lam * mtl.l1_norm(mu * W), subject_to=[mtl.l21_norm(W) <= mu]
-    )
-    for lam.value, mu.value in ((1.0, 2.0), (3.0, 0.5), (0.0, 1.0)):
-        solution = problem.solve()
-        point = TypedPoint(solution.blocks, solution.learned)
-        assert sum(map(point.value, problem.objective.terms)) == pytest.approx(solution.objective, rel=1e-9)
-        outside = max(map(point.violation, problem.constraints))
-        assert outside == pytest.approx(solution.violation, rel=1e-9, abs=1e-12)
 
 
 def test_a_word_without_a_formula_is_taken_at_its_value():

@@ -248,17 +248,3 @@ def test_an_interrupted_run_asks_workers_for_nothing_more(monkeypatch):
     monkeypatch.setattr(PartsCheck, "value", lambda self: pytest.fail("a pass"))
     faults.after_the_solve(lambda solution: setattr(solution, "status", "interrupted"))(monkeypatch)
     mtl.minimize(mtl.logistic_loss(W, tasks) + mtl.l21_norm(W)).solve()
-
-
-@pytest.mark.cluster
-def test_two_processes_say_the_same(client_of_processes, looked_at):
-    """A CrossCheckError fails it: three iterations are a point to be looked at."""
-    array = pytest.importorskip("dask.array")
-    for word in ("square_root_loss", "huber_loss", "structured_hinge"):
-        here = tables(LOSSES[word])
-        Y = here.targets.reshape(here.n_tasks, -1).T
-        tasks = mtl.Tasks.from_dask(
-            array.from_array(here.X, chunks=(30, -1)), array.from_array(Y, chunks=(30, -1))
-        )
-        W = mtl.Weights(tasks)
-        mtl.minimize(getattr(mtl, word)(W, tasks) + mtl.ridge(W)).solve(tol=1e-2, max_iter=3)

@@ -160,7 +160,6 @@ def test_two_parameters_are_a_grid_in_cv_and_in_solve(write, tmp_path, command_l
         (["path", "--report", "a.txt"], "--report a.txt: the path must end in .html"),
         (["path", "--csv", "no/such/a.csv"], "cannot be written"),
         (["path", "--metric", "f2"], "no such measure"),
-        (["cv", "--metric", "f2"], "no such measure"),
         (["cv", "--folds", "1"], "--folds 1: write a whole number of at least 2"),
         (["cv", "--folds", "1000"], "--folds 1000: there are"),
         (["cv", "--set", "tol=2"], "--set tol=2"),
@@ -203,6 +202,7 @@ def test_help_is_one_screen_and_ends_with_an_example(columns, command, capsys, m
         main([command, "--help"])
     out = capsys.readouterr().out
     assert len(out.splitlines()) <= 50 and f"  mtldsl {command} " in out.rpartition("example")[2]
+    assert ("over a file that is there" in " ".join(out.split())) == (command != "new")
 
 
 def test_folds_without_a_positive_are_told(write, tmp_path, capsys):

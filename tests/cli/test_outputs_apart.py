@@ -91,13 +91,6 @@ def test_an_output_has_the_ending_of_its_kind(folder, capsys):
     refused(folder, capsys, "new", "d.csv", "--output", "out.csv")
 
 
-@for_each("command", ["solve", "path", "cv", "predict", "report"])
-def test_help_says_what_becomes_of_a_file_there(command, capsys):
-    with pytest.raises(SystemExit):
-        main([command, "--help"])
-    assert "over a file that is there" in " ".join(capsys.readouterr().out.split())
-
-
 @for_each("name", ["d.npz", "./d.npz", "d", "sub/../d.npz", "sub/up/d.npz", "hard.npz", "soft.npz"])
 def test_the_solution_of_a_problem_file_is_not_its_data(folder, capsys, name):
     said = refused(folder, capsys, "solve", problem(output=f'solution = "{name}"'), "--allow-outside")

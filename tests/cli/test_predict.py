@@ -10,7 +10,6 @@ import pytest
 import mtldsl as mtl
 from mtldsl.cli.command_line import main
 from tests.loops import for_each
-from tests.models import with_weights
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))
@@ -113,11 +112,3 @@ def test_arrays_are_read_too(model, tmp_path, command_line):
     np.savez(file, X=np.ones((2, 4)))
     code, _, err = command_line("predict", path, file)
     assert code == 2 and "X has 4 columns, but the model was learned on 3" in err
-
-
-def test_losses_without_probabilities_say_so(new, tmp_path, capsys):
-    Z = np.column_stack([X[:, :2], X[:, 2] > 0])
-    tasks, W = with_weights(mtl.Tasks.shared(Z, np.sign(X[:, :1]), feature_names=NAMES))
-    path = mtl.minimize(mtl.hinge_loss(W, tasks) + mtl.ridge(W)).solve().save(tmp_path / "w.npz")
-    assert main(["predict", str(path), str(new[0]), "--probabilities"]) == 2
-    assert "probabilit" in capsys.readouterr().err

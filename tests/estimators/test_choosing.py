@@ -139,17 +139,6 @@ def test_a_table_of_one_column_is_scored_as_its_vector(name):
     np.testing.assert_allclose(one, vector)
 
 
-def test_a_complete_vector_is_scored_by_scikit_learn():
-    X, y = numbers(60)
-    fitted = MultiTaskRegressorCV(scoring="neg_median_absolute_error", values=[1.0], cv=KFold(2)).fit(
-        X, y[:, 0]
-    )
-    expected = cross_val_score(
-        MultiTaskRegressor(lam=1.0, tol=1e-4), X, y[:, 0], scoring="neg_median_absolute_error", cv=KFold(2)
-    )
-    assert fitted.best_score_ == pytest.approx(expected.mean(), rel=1e-3)
-
-
 @pytest.mark.filterwarnings("ignore:The groups parameter is ignored")
 def test_groups_are_tasks_in_every_fold():
     X, _ = numbers(90)

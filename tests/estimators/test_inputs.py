@@ -42,15 +42,12 @@ COMPLETE = {
     "bool": (Y.astype(bool), [False, True]),
     "text": (WORDS, ["no", "yes"]),
     "objects": (WORDS.astype(object), ["no", "yes"]),
-    "lists": (Y.tolist(), [0, 1]),
     "one and two": (Y + 1, [1, 2]),
     "sparse": (sparse.csr_array(Y), [0, 1]),
-    "pandas": (table(Y), [0, 1]),
     "pandas bool": (table(Y > 0), [False, True]),
     "pandas text": (table(WORDS), ["no", "yes"]),
     "pandas category": (table(WORDS, "category"), ["no", "yes"]),
     "pandas Int64": (table(Y, "Int64"), [0, 1]),
-    "polars": (pl.DataFrame(Y, schema=COLUMNS), [0, 1]),
     "polars text": (pl.DataFrame(WORDS.tolist(), schema=COLUMNS, orient="row"), ["no", "yes"]),
 }
 
@@ -94,7 +91,6 @@ def test_vectors_of_every_type(kind):
 
 
 INCOMPLETE = {
-    "NaN": FLOATS,
     "None": np.where(GONE, None, Y),
     "None and text": np.where(GONE, None, WORDS),
     "NaN and text": np.where(GONE, np.nan, WORDS.astype(object)),
@@ -154,13 +150,6 @@ def test_names_of_features_are_held_to(estimator):
         fitted.predict(X[:, :5])
     with pytest.warns(UserWarning, match="does not have valid feature names"):
         fitted.predict(X)
-
-
-def test_names_of_targets_are_those_of_tasks():
-    for make in (MultiTaskClassifier, MultiTaskRegressor):
-        fitted = make(lam=0.5).fit(X, table(Y))
-        assert fitted.target_names_.tolist() == COLUMNS == list(fitted.solution_.task_names)
-        assert not hasattr(make(lam=0.5).fit(X, Y), "target_names_")
 
 
 def test_columns_of_different_classes():

@@ -31,6 +31,7 @@ from mtldsl.estimators import (
 )
 from mtldsl.solution.measures import MEASURES
 from tests.loops import for_each
+from tests.pairs import pairwise_cases
 from tests.scoring.test_measures import BY_TASK, NUMBERS, WHOLE
 
 
@@ -96,9 +97,6 @@ def test_one_vector_of_two_classes_and_of_more():
 def test_numbers(name, function):
     X, _ = table(4)
     y, direction = np.random.default_rng(4).normal(size=(80, 2)) + X[:, :2], MEASURES[name].direction
-    P = Ridge().fit(X, y).predict(X)
-    wanted = np.mean([function(a, b) for a, b in zip(y.T, P.T, strict=True)]) * direction
-    assert np.isclose(scorer(name)(Ridge().fit(X, y), X, y), wanted, rtol=1e-10)
     gaps = y.copy()
     gaps[:10, 0] = np.nan
     fitted = MultiTaskRegressor(lam=0.1).fit(X, gaps)
@@ -175,11 +173,14 @@ def test_rows_in_another_order_are_not_scored(ask, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [str, object, "category"])
-@pytest.mark.parametrize(
-    "name", ["accuracy", "balanced_accuracy", "neg_log_loss", "neg_brier_score", "f1_weighted", "f1"]
+@for_each(
+    "name, kind, m",
+    pairwise_cases(
+        ["accuracy", "balanced_accuracy", "neg_log_loss", "neg_brier_score", "f1_weighted", "f1"],
+        [str, object, "category"],
+        [2, 3],
+    ),
 )
-@for_each("m", [2, 3])
 def test_a_vector_of_words_is_scored_as_one_of_numbers(name, kind, m):
     X = np.random.default_rng(13).normal(size=(90, 3))
     numbers = pd.Series(np.digitize(X @ [1.0, 0.5, 0.0], [-0.5, 0.5] if m == 3 else [0.3]))

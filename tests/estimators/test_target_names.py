@@ -38,6 +38,9 @@ def test_other_names_of_targets_are_refused(door):
 
 
 def test_a_fit_on_an_array_forgets_names_of_targets():
-    fitted = MultiTaskRegressor().fit(X, Y).fit(X, Y.to_numpy())
+    for make in (MultiTaskClassifier, MultiTaskRegressor):
+        named = make().fit(X, Y)
+        assert named.target_names_.tolist() == ["flu", "sepsis"] == list(named.solution_.task_names)
+    fitted = named.fit(X, Y.to_numpy())
     assert not hasattr(fitted, "target_names_")
     fitted.score(X, Y[["sepsis", "flu"]])

@@ -159,11 +159,8 @@ def test_what_is_no_correlation_matrix_is_refused(matrix, message):
         ({"names": ["a", "b"]}, "there are 2, but the matrix is 3 x 3"),
         ({"order": "alphabetical"}, "order='alphabetical': write"),
         ({"order": [0, 1, 1]}, "not a permutation of 0 to 2"),
-        ({"order": [0, 1]}, "not a permutation of 0 to 2"),
         ({"order": [0.0, 1.0, 2.0]}, "not a permutation of 0 to 2"),
         ({"limit": 0}, "limit=0: write a number above 0"),
-        ({"limit": 1.5}, "limit=1.5: write"),
-        ({"limit": np.nan}, "limit=nan: write"),
         ({"limit": True}, "limit=True: write"),
     ],
 )
@@ -207,7 +204,6 @@ def test_against_seconds():
     [
         ([], {}, "history has no look with a finite objective"),
         ({}, {}, "there is no run"),
-        ({"block": []}, {}, r"history\['block'\] has no look"),
         ({"block": run([np.inf])}, {}, r"history\['block'\] has no look with a finite"),
         ([{"iteration": 0}], {}, r"history\[0\] has no 'objective'"),
         ([{"iteration": 0, "objective": 1.0}], {"against": "seconds"}, r"history\[0\] has no 'seconds'"),

@@ -1,12 +1,9 @@
 """The scores of a report: every metric that a file learns for, against scikit-learn, beside the better constant."""
 
-import json
-
 import numpy as np
 import pytest
 from sklearn.metrics import f1_score, roc_auc_score
 
-from mtldsl.cli.command_line import main
 from mtldsl.cli.problem_files.problem_file import load_problem
 from mtldsl.cli.record import describe_run
 from mtldsl.cli.run_report import run_report, to_text
@@ -94,13 +91,3 @@ def test_what_cannot_be_measured_on_the_held_out_rows_is_said(written):
     (reason,) = record["scores"]["metrics_not_measured"]
     assert "PrecisionAt(k=40)" in reason and "the task has 12" in reason
     assert "not measured: " in to_text(run_report(record), width=80)
-
-
-def test_other_losses_have_no_metrics_of_their_own(written, capsys):
-    logistic = FILE.replace("structured_hinge(W, tasks, metric={metric})", "logistic_loss(W, tasks)")
-    path = written("", logistic)
-    assert main(["solve", str(path), "--no-check", "--json"]) == 0
-    scores = json.loads(capsys.readouterr().out)["scores"]
-    assert list(scores["metrics"]) == ["average_precision"]  # labels of 22 %
-    assert scores["metrics_not_measured"] == []
-    assert all(list(row["metrics"]) == ["average_precision"] for row in scores["tasks"])

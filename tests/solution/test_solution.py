@@ -98,6 +98,9 @@ def test_mistakes_are_named(classified):
         _ = solution.Q
     with pytest.raises(mtl.ModelError, match="squared_loss models no probabilities"):
         fitted(shared(3), mtl.squared_loss).predict_proba(shared(3).X)
+    for loss in (mtl.hinge_loss, mtl.squared_loss):
+        with pytest.raises(mtl.ModelError, match="models no probabilities"):
+            fitted(tasks, loss).score(tasks, "brier")
 
 
 FACES = {"labels": "predict", "scores": "decision_function", "probabilities": "predict_proba"}
@@ -132,22 +135,6 @@ def test_scores_of_counts_and_of_whole_rows(classified):
     said = r"no task has a number of its own; write score\(tasks, metric='ranking_loss'\)"
     with pytest.raises(mtl.ModelError, match=said):
         solution.scores(tasks, "ranking_loss")
-
-
-@for_each(
-    "loss, labels, name, kind, says",
-    [
-        (mtl.logistic_loss, "sign", "mse", mtl.ModelError, "labels, and this measure is of numbers"),
-        (mtl.hinge_loss, "sign", "log_loss", mtl.ModelError, "models no probabilities"),
-        (mtl.squared_loss, "real", "roc_auc", mtl.DataError, "labels must be -1 or"),
-        (mtl.squared_loss, "sign", "brier", mtl.ModelError, "models no probabilities"),
-        (mtl.squared_loss, "real", "rsquared", mtl.ModelError, "write 'r2'"),
-    ],
-)
-def test_what_does_not_suit_is_refused(loss, labels, name, kind, says):
-    tasks = shared(6, n=60, labels=labels)
-    with pytest.raises(kind, match=says):
-        fitted(tasks, loss, intercept=False).score(tasks, name)
 
 
 class Missed(mtl.Metric):

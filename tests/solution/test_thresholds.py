@@ -225,16 +225,6 @@ def test_a_least_squares_fit_to_labels_becomes_a_classifier():
     np.testing.assert_array_equal(solution.predict(tasks.X), solution.decision_function(tasks.X))
 
 
-def test_thresholds_are_saved(tmp_path):
-    tasks = shared(3, n=60, labels="sign")
-    tuned = solved(tasks).tune_threshold(tasks, metric=mtl.metrics.FScore(beta=3))
-    loaded = mtl.Solution.load(tuned.save(tmp_path / "tuned"))
-    np.testing.assert_array_equal(loaded.thresholds, tuned.thresholds)
-    np.testing.assert_array_equal(loaded.predict(tasks.X), tuned.predict(tasks.X))
-    np.testing.assert_array_equal(loaded.scores(tasks), tuned.scores(tasks))
-    assert mtl.Solution.load(solved(tasks).save(tmp_path / "plain")).thresholds is None
-
-
 def test_wrong_tuning_is_refused():
     tasks = shared(3, n=60, labels="sign")
     solution = solved(tasks, mtl.metrics.AUC())

@@ -91,6 +91,8 @@ def test_places_that_are_none(tmp_path):
             with pytest.raises(DataError) as error:
                 ask(tmp_path / path)
             assert f"{path}: cannot be written ({why})" in str(error.value)
+    with pytest.raises(DataError, match=r"file/stored: cannot be written"):
+        mtl.datasets.store([table()], tmp_path / "file" / "stored")
     assert names(tmp_path) == ["file", "folder"]
 
 
@@ -139,12 +141,6 @@ def test_a_disk_that_is_full_while_tasks_are_stored(tmp_path, size):
         mtl.datasets.stored(folder)
     assert mtl.datasets.store([table()], folder).n_samples == 60
     assert names(tmp_path) == ["stored"]
-
-
-def test_a_store_where_no_folder_can_be(tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(DataError, match=r"file/stored: cannot be written"):
-        mtl.datasets.store([table()], tmp_path / "file" / "stored")
 
 
 FILE = """

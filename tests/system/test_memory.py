@@ -38,15 +38,11 @@ def solved(word, tasks, **options):
 datasets = mtl.datasets
 LARGE = {
     "low_rank": (lambda: datasets.make_low_rank(n_tasks=10**6, n_features=10**6), DataError, "n_tasks=1000000, n_samples"),
-    "rows": (lambda: datasets.make_low_rank(n_samples=10**12), DataError, "n_samples=1000000000000"),
-    "shared": (lambda: datasets.make_low_rank(n_tasks=10**6, n_samples=10**7, shared=True), DataError, "make_low_rank"),
     "density": (lambda: datasets.make_low_rank(n_samples=10**7, n_features=10**6, density=0.5), DataError, "make_low"),
     "group_sparse": (lambda: datasets.make_group_sparse(n_features=10**10), DataError, "make_group_sparse"),
     "calibrated": (lambda: datasets.make_calibrated(n_samples=10**9), DataError, "make_calibrated"),
     "task_tree": (lambda: datasets.make_task_tree(depth=40), DataError, r"depth=40.*of 2\^40 tasks"),
-    "deep tree": (lambda: datasets.make_task_tree(depth=10**6), DataError, "depth=1000000"),
     "label_graph": (lambda: datasets.make_label_graph(n_labels=10**7), DataError, "n_labels=10000000"),
-    "label_graph rows": (lambda: datasets.make_label_graph(n_train=10**11), DataError, "n_train=100000000000"),
     "sample": (
         lambda: datasets.make_label_graph(n_train=20, n_test=20, random_state=0).sample(10**11), DataError, "sample"
     ),
