@@ -106,7 +106,7 @@ def test_the_objective_is_that_of_the_intercepts_returned(offset):
 
 
 LOSSES = ["squared_loss", "sum_of_squares", "square_root_loss"]
-PENALTIES = ["ridge", "l1_norm", "l21_norm", "trace_norm"]
+PENALTIES = ["ridge", "l21_norm", "trace_norm"]
 LAYOUTS = ["table", "missing", "weights", "separate", "sparse"]
 
 

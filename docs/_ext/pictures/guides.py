@@ -70,7 +70,7 @@ def label_graphs():
 
 
 def proven_choice():
-    found = names_of("proven_choice", "A hundred values")["found"]
+    found = names_of("proven_choice", "Thirty values")["found"]
     figure, ax = plt.subplots(figsize=(8, 3.8), layout="constrained")
     found.plot(ax=ax)
     return figure
