@@ -47,7 +47,7 @@ class TaskTree:
 
     @property
     def bayes_auc(self) -> np.ndarray:
-        """(T,) Phi(||mu_t|| / sqrt(2 variance)): the AUC of the score mu_t . x, which none exceeds.
+        """AUC of the score mu_t . x of every task, Phi(||mu_t|| / sqrt(2 variance)), which none exceeds; of shape (2^depth,).
 
         The scores of the classes are N(+-||mu_t||^2 / 2, variance ||mu_t||^2), and the AUC is the probability that one is above
         the other.
