@@ -35,6 +35,7 @@ LOSSES = {
 }
 
 
+@pytest.mark.by_default("squares", "shared inputs", "logistic")
 @pytest.mark.parametrize("loss", LOSSES)
 @for_each("penalty", PENALTIES)
 def test_a_shared_vector_is_a_matrix_of_equal_columns(loss, penalty):
