@@ -180,7 +180,7 @@ def test_a_path_of_kernel_weights_has_a_scale(p, on_loss):
     at_zero = N * M * np.log(2.0)
     for k in (2.0, 30.0):
         lam.value = critical / k if on_loss else critical * k
-        optimum = problem.solve(tol=1e-6).objective / (lam.value if on_loss else 1.0)
+        optimum = problem.solve(tol=1e-8).objective / (lam.value if on_loss else 1.0)
         assert at_zero * (1 - 1 / k) <= optimum < at_zero
 
 

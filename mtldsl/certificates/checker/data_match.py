@@ -64,15 +64,17 @@ def check_against_arrays(
             write_instead="solve again, and save that proof" if beyond else "",
         ) from error
     found.data_are_named = bool(given)
-    other = None if model is None else difference(as_read(model), proof)
-    found.model_is_named = model is not None and other is None
-    found.model_is_compared = model is not None
+    if model is not None:
+        _hold_to_model(found, difference(as_read(model), proof), f"in {where or 'the problem'}")
+    return found
+
+
+def _hold_to_model(found: Verdict | ChoiceVerdict, other: str | None, where: str) -> None:
+    """Note that the model was compared, and in what the proof is of another one."""
+    found.model_is_compared, found.model_is_named = True, other is None
     if other is not None:
         found.confirmed = False
-        found.notes.append(
-            f"the proof is not of the model in {where or 'the problem'}, as it stands there now: {other}"
-        )
-    return found
+        found.notes.append(f"the proof is not of the model {where}, as it stands there now: {other}")
 
 
 def check_choice_against_arrays(
@@ -103,12 +105,7 @@ def check_choice_against_arrays(
                 else "multiplies neither its loss alone nor its ridge alone"
             )
             other = f"{choice['parameter']} {of_one}"
-        found.model_is_compared, found.model_is_named = True, other is None
-        if other is not None:
-            found.confirmed = False
-            found.notes.append(
-                f"the proof is not of the model of the problem, as it stands there now: {other}"
-            )
+        _hold_to_model(found, other, "of the problem")
     return found
 
 
