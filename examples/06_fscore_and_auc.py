@@ -77,13 +77,13 @@ W = mtl.Weights(train, intercept=True)
 lam = mtl.Parameter(1.0)
 norms = {"l1": mtl.l1_norm(W), "l21": mtl.l21_norm(W), "trace": mtl.trace_norm(W)}
 losses = {
-    "MTL-REG": (mtl.squared_loss(W, train, mean=True), np.geomspace(5, 500, 6)),
-    "MTL-CLS": (mtl.hinge_loss(W, train, mean=True), np.geomspace(50, 5000, 6)),
+    "MTL-REG": (mtl.squared_loss(W, train, mean=True), np.geomspace(5, 500, 4)),
+    "MTL-CLS": (mtl.hinge_loss(W, train, mean=True), np.geomspace(50, 5000, 4)),
     "SMTL, AUC": (
         mtl.structured_hinge(W, train, metric=mtl.metrics.AUC()),
-        np.geomspace(0.1, 10, 6),
+        np.geomspace(0.1, 10, 4),
     ),
-    "SMTL, F1": (mtl.structured_hinge(W, train, metric=F1), np.geomspace(0.05, 5, 6)),
+    "SMTL, F1": (mtl.structured_hinge(W, train, metric=F1), np.geomspace(0.05, 5, 4)),
 }
 
 

@@ -46,7 +46,7 @@ from mtldsl.testing import exercise
 
 OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
 
-N_FEATURES, GAMMAS, SEEDS = 100, (0.001, 0.003, 0.01), range(2)
+N_FEATURES, GAMMAS, SEEDS = 100, (0.003, 0.01), range(2)
 
 # %%
 # Data

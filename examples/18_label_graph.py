@@ -43,7 +43,7 @@ from mtldsl import datasets
 
 OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
 
-DRAWS, LAMS, R = 3, (0.03, 0.01), 2
+DRAWS, LAMS, R = 2, (0.03, 0.01), 2
 
 
 def named(edges):
