@@ -27,8 +27,8 @@ class UserMultiplierSettings:
     max_entries       : numbers that all steps together may touch
     division_tol      : what is left of the equation, and the last change of the multipliers, relative to their size, at the end
     feasibility_steps : steps between two looks at what is left
-    residual_share    : above this size, what is left has to fall
-    residual_factor   : by this factor, or there is no feasible division
+    residual_share    : above this size, or where multipliers no longer change, what is left has to fall
+    residual_factor   : by this factor, or there is no better division
     balance_steps     : steps after which the two step lengths are balanced, by a factor that tends to 1
     """
 
@@ -113,7 +113,8 @@ def _primal_dual(form: NormalForm, terms: list[FunctionTerm], s: Blocks) -> list
         if step and max(still, left) <= SETTINGS.division_tol * size:
             break
         if step % SETTINGS.feasibility_steps == SETTINGS.feasibility_steps - 1:
-            if left > max(SETTINGS.residual_share * size, SETTINGS.residual_factor * before):
+            has_ended = left > SETTINGS.residual_share * size or still <= SETTINGS.division_tol * size
+            if has_ended and left > SETTINGS.residual_factor * before:
                 break
             before = left
         if step % SETTINGS.balance_steps == SETTINGS.balance_steps - 1:

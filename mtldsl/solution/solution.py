@@ -26,6 +26,7 @@ from mtldsl.solution.predictors import predictor_for, predictor_of
 from mtldsl.solution.score import Score, mean_score
 from mtldsl.solution.score_intervals import ScoreIntervals, bootstrap_scores, named_score, named_scores
 from mtldsl.solution.solution_page import panel_of
+from mtldsl.utils.arrays import read_only
 from mtldsl.utils.caching import LazyField
 from mtldsl.utils.compilation import compiling_too
 from mtldsl.utils.validation import as_flag, complete, quoted
@@ -224,8 +225,8 @@ class Solution(Displayable):
 
     def __post_init__(self):
         """Weights as views that cannot be written to: objective and proof are of these numbers. A solver keeps its own arrays."""
-        self.blocks = {name: _read_only(block) for name, block in self.blocks.items()}
-        self.coef, self.intercept = _read_only(self.coef), _read_only(self.intercept)
+        self.blocks = {name: read_only(block) for name, block in self.blocks.items()}
+        self.coef, self.intercept = read_only(self.coef), read_only(self.intercept)
 
     # ------------------------------------------------------------------------ methods that stand in files of their own
 
@@ -492,11 +493,3 @@ class Solution(Displayable):
         """
         return predictor_for(self, X).predict_proba(X)
 
-
-def _read_only(array: Any) -> Any:
-    """A view that cannot be written to; what is None or sparse stays as it is."""
-    if not isinstance(array, np.ndarray):
-        return array
-    view = array.view()
-    view.flags.writeable = False
-    return view

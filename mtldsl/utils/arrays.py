@@ -37,6 +37,15 @@ CORRELATION_ROUNDING = 1e-8
 AXES = ("row", "column", "layer")
 
 
+def read_only(array: Any) -> Any:
+    """A view that cannot be written to; what is None or sparse stays as it is. Kernels are compiled once where all that they read is read-only."""
+    if not isinstance(array, np.ndarray):
+        return array
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
 def as_array(value, what: str, error: type[MTLError] = DataError, axes=AXES) -> np.ndarray:
     """The real numbers of arrays, lists, tables and scalars in a numpy array: float64, or of another real type that float64 holds.
 

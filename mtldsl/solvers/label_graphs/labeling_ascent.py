@@ -30,6 +30,7 @@ from mtldsl.solvers.design.kernel_arguments import (
     PenaltyScales,
     Workspace,
 )
+from mtldsl.utils.arrays import read_only
 from mtldsl.utils.memory import gib
 
 
@@ -256,6 +257,7 @@ class LabelingDual:
             self.constants = LabelIntercepts(self.X, self.truth, self.weights, known)
             self.X, self.lengths_seen = self.constants.X, self.constants.lengths_seen
             self.lengths = np.einsum("ij,ij->i", self.X, self.X)
+        self.X = read_only(self.X)
         self.rng = np.random.default_rng(seed)
         self.epochs = 0
         n, K = self.truth.shape

@@ -13,6 +13,7 @@ from scipy import sparse
 from mtldsl.normal_form.form import LossTerm
 from mtldsl.solvers.design.kernel_arguments import FeatureSupports, NodePlaces, SampleRows
 from mtldsl.solvers.numerics.conjugate_gradients import conjugate_gradients
+from mtldsl.utils.arrays import read_only
 
 if TYPE_CHECKING:
     from mtldsl.atoms.learned_structures.mkl_norm import MKLNorm
@@ -145,10 +146,10 @@ class FlatSamples:
         X, self.rows_of = _rows(tasks)
         nothing = np.empty(0)
         if sparse.issparse(X):
-            self.dense, self.data, self.indices, self.indptr = np.empty((0, 0)), X.data, X.indices, X.indptr
+            of_rows = np.empty((0, 0)), X.data, X.indices, X.indptr
         else:
-            self.dense = np.ascontiguousarray(X)
-            self.data, self.indices, self.indptr = nothing, np.empty(0, np.int32), np.empty(0, np.int32)
+            of_rows = np.ascontiguousarray(X), nothing, np.empty(0, np.int32), np.empty(0, np.int32)
+        self.dense, self.data, self.indices, self.indptr = map(read_only, of_rows)
         self.y, self.entropic = np.asarray(tasks.targets, float), atom.entropic
         self.weight = np.broadcast_to(1.0, (self.n,)) if loss.scale is None else np.asarray(loss.scale, float)
         self.inputs = SampleRows(self.rows_of, self.dense, self.data, self.indices, self.indptr)
