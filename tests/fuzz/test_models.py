@@ -21,7 +21,7 @@ from tests.loops import for_each
 LEAST_SHARE_WITH_ORACLE = 0.9
 
 #: models that show how often the oracle helps: each process judges its own part of them once more
-SEEDS_OF_ORACLE = range(20)
+SEEDS_OF_ORACLE = range(12)
 
 #: seconds each model gets
 MAX_SECONDS = 1.0

@@ -56,7 +56,7 @@ def choose(problem, lam, metric, between=(0.3, 3.0), regret=1.0, folds=2, **opti
 def honest(tmp_path_factory):
     """(the problem, its tasks, the choice as its file holds it)"""
     problem, lam, tasks = model(*CASES[0])
-    path = choose(problem, lam, "accuracy", regret=0.1, between=(0.5, 2.0)).proof.save(
+    path = choose(problem, lam, "accuracy", regret=0.1, between=(0.7, 1.4)).proof.save(
         tmp_path_factory.mktemp("choice") / "choice"
     )
     assert mtl.verify_proof(path, problem).holds
