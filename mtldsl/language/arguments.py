@@ -24,7 +24,7 @@ from mtldsl.language.expressions import Affine, position_of
 from mtldsl.language.learned_unknowns import KernelWeights, LearnedUnknown, checked_exponent
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalars import ONE, Scalar, constant_text, constructor_text, declaration_hint
-from mtldsl.language.task_similarity import TaskSimilarity
+from mtldsl.language.task_similarity import TaskSimilarity, groups_of_tree
 from mtldsl.utils.validation import as_float, as_list, as_whole, groups_of_labels, quoted
 
 # --------------------------------------------------------------------------------------------------------------
@@ -261,7 +261,7 @@ def _told_apart(kernels: tuple[TaskKernel, ...]) -> tuple[TaskKernel, ...]:
 
 
 # --------------------------------------------------------------------------------------------------------------
-# A tree, {node: its parent}, as the groups of its nodes.
+# Groups of rows and columns by the names of features and tasks, where an atom wants positions; a tree is the groups of its nodes.
 
 
 def is_tree(groups: Any) -> bool:
@@ -273,57 +273,9 @@ def is_tree(groups: Any) -> bool:
     return isinstance(groups, Mapping) and not any(_is_members(value) for value in groups.values())
 
 
-def groups_of_tree(parents: Mapping, word: str) -> dict[str, list]:
-    """{node: the leaves below it}, nodes in the order in which they are first named; leaves are the nodes that nobody's parent is.
-
-    A parent that is not named as a node is a root, as is a node whose parent is None. ModelError where parents go round in a circle, and
-    for nodes that cannot be keys of a dict, such as arrays.
-
-    >>> groups_of_tree({"a": "left", "b": "left", "c": None, "left": "all", "c": "all"}, "tree_norm")
-    {'a': ['a'], 'b': ['b'], 'c': ['c'], 'left': ['a', 'b'], 'all': ['a', 'b', 'c']}
-    """
-    for node in (*parents, *parents.values()):
-        _check_node(node, word)
-    for node in parents:
-        _check_ancestors(node, parents, word)
-    nodes = dict.fromkeys([*parents, *(parent for parent in parents.values() if parent is not None)])
-    inner = set(parents.values())
-    below: dict[Any, list] = {node: [] for node in nodes}
-    for leaf in nodes:
-        node = None if leaf in inner else leaf
-        while node is not None:
-            below[node].append(leaf)
-            node = parents.get(node)
-    return below
-
-
-def _check_node(node: Any, word: str) -> None:
-    try:
-        hash(node)
-    except TypeError:
-        raise ModelError(
-            f"{word}: {quoted(node)} is not a node of a tree",
-            write_instead='write {node: its parent} with names or positions, such as {"a": "all", "b": "all"}',
-        ) from None
-
-
-def _check_ancestors(node: Any, parents: Mapping, word: str) -> None:
-    seen, above = {node}, parents[node]
-    while above is not None:
-        if above in seen:
-            raise ModelError(
-                f"{word}: the parents of {quoted(node)} go round in a circle; one node has to be the root"
-            )
-        seen.add(above)
-        above = parents.get(above)
-
-
 def _is_members(value: Any) -> bool:
     return isinstance(value, Mapping | set | frozenset) or as_list(value) is not None
 
-
-# --------------------------------------------------------------------------------------------------------------
-# Groups of rows and columns by the names of features and tasks, where an atom wants positions.
 
 _AXES = {"rows": 0, "columns": 1}
 
