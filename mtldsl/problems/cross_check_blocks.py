@@ -19,6 +19,7 @@ from mtldsl.normal_form.terms.structure_term import (
     MajorizationStep,
     Structures,
     StructureTerm,
+    kept_value,
     structure_terms,
 )
 from mtldsl.problems.cross_check_comparison import TOLERANCE, BlockCheck, BlockRow, MajorizationRow
@@ -221,7 +222,7 @@ def check_blocks(
         scope=scope,
         solver=solution.solver,
         status=solution.status,
-        objective=_by_fast(form, solution.blocks, structures),
+        objective=kept_value(form, solution.blocks, structures),
         objective_by_reference=objective,
         claimed=solution.objective,
         dual_bound=solution.dual_bound,
@@ -232,17 +233,6 @@ def check_blocks(
         fast_seconds=solution.seconds,
         tol=max(row.allowed for row in rows),
     )
-
-
-def _by_fast(form: NormalForm, blocks: Blocks, structures: Structures) -> float:
-    """The objective by mtldsl's formulas, at weights and learned matrices."""
-    learning = learning_terms(form)
-    losses = sum(loss.value(loss.predictions(blocks)) for loss in form.losses)
-    functions = sum(
-        f.value_at(blocks, structures) if isinstance(f, StructureTerm) and f in learning else f.value(blocks)
-        for f in form.functions
-    )
-    return float(losses + functions) + form.constant
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from mtldsl.language.learned_unknowns import LearnedUnknown
 from mtldsl.language.substitution import intercepts_of
 from mtldsl.normal_form.form import NormalForm
 from mtldsl.normal_form.statement import Statement
-from mtldsl.normal_form.terms.structure_term import StructureTerm
+from mtldsl.normal_form.terms.structure_term import StructureTerm, function_value
 from mtldsl.solution.solution import Solution
 
 
@@ -167,11 +167,7 @@ class _StatementComparison:
                 value = loss.value_at(x) if loss.tasks.in_memory else loss.claim(x)
                 self.own[loss.typed] = self.own.get(loss.typed, 0.0) + value
             for f in form.functions:
-                if isinstance(f, StructureTerm) and all(name in named for name in f.names if name):
-                    value = f.value_at(x, named)
-                else:
-                    value = f.value(x)
-                self.own[f.typed] = self.own.get(f.typed, 0.0) + value
+                self.own[f.typed] = self.own.get(f.typed, 0.0) + function_value(f, x, named)
         return self.own
 
     def _blame(self, values: list[float], roundings: list[float]) -> None:
