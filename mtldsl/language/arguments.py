@@ -79,23 +79,20 @@ def checked_matrix(cls, matrix, description: learned_structures.Learned, W: Affi
         if not isinstance(matrix, wanted):
             raise ModelError(
                 f"{description.name} must be a {wanted.__name__}, and {matrix.text} is a {type(matrix).__name__}",
-                term=typed,
                 write_instead=f"write {description.name} = " + constructor_text(wanted.__name__),
             )
         if matrix.side != side:
             raise ModelError(
                 f"{matrix.text} is {matrix.side} x {matrix.side}, but {W.text} has {side} "
                 f"{'rows (features)' if description.axis == 'features' else 'columns (tasks)'}; the word takes an expression of "
-                "the full shape",
-                term=typed,
+                "the full shape"
             )
         return matrix
     if isinstance(matrix, (Affine, Objective, Scalar, Tasks, str, Real)) or matrix is None:
         given = f", or an array ({side}, {side}) that fixes it" if description.kind == "precision" else ""
         raise ModelError(
             f"{description.name} must be a {wanted.__name__}{given}; this is {short(matrix)}"
-            + declaration_hint(wanted.__name__, description.name),
-            term=typed,
+            + declaration_hint(wanted.__name__, description.name)
         )
     if description.kind == "covariance":
         sides = (
@@ -105,14 +102,12 @@ def checked_matrix(cls, matrix, description: learned_structures.Learned, W: Affi
         )
         raise ModelError(
             f"{description.name} is a matrix that is learned, and an array is given; with a given covariance the penalty "
-            f"is 2 * kronecker_ridge({W.text}, {sides})",
-            term=typed,
+            f"is 2 * kronecker_ridge({W.text}, {sides})"
         )
     fixed = checked_symmetric(matrix, typed, positive=True)
     if fixed.side != side:
         raise ModelError(
-            f"{description.name} is given as a {fixed.side} x {fixed.side} matrix, but {W.text} needs {side} x {side}",
-            term=typed,
+            f"{description.name} is given as a {fixed.side} x {fixed.side} matrix, but {W.text} needs {side} x {side}"
         )
     return fixed
 
@@ -146,30 +141,24 @@ class _AxisNames:
         return len(self.task_names)
 
 
-def mkl_norm(W: Affine, similarities, theta=None, p=None) -> Objective:
-    similarities = [similarities] if isinstance(similarities, TaskSimilarity) else similarities
-    typed = _typed(W, similarities, theta, p)
+def mkl_norm(W: Affine, similarities, theta, p, typed: str) -> Objective:
     if not isinstance(similarities, (list, tuple)) or not similarities:
         hint = "; theta comes third" if isinstance(similarities, (LearnedUnknown, int, float)) else ""
-        raise ModelError(f"similarities must be a list such as [union(), individual()]{hint}", term=typed)
+        raise ModelError(f"similarities must be a list such as [union(), individual()]{hint}")
     for one in similarities:
         if callable(one):
             name = getattr(one, "__name__", "union")
-            raise ModelError(
-                f"{name} is a helper that makes a similarity", term=typed, write_instead=f"write {name}()"
-            )
+            raise ModelError(f"{name} is a helper that makes a similarity", write_instead=f"write {name}()")
         if not isinstance(one, TaskSimilarity):
             raise ModelError(
                 f"{quote_value(one)} is not a similarity of tasks",
-                term=typed,
                 write_instead="write union(), individual(), tree(parents), ..., and a matrix as "
                 "from_kernel(R) or from_similarity(Q)",
             )
     if (theta is None) == (p is None):
         raise ModelError(
             "give either theta, KernelWeights that the model bounds by p_norm(theta, 2) <= 1, or p, as in "
-            "mkl_norm(W, similarities, p=2)" + declaration_hint("KernelWeights", "theta"),
-            term=typed,
+            "mkl_norm(W, similarities, p=2)" + declaration_hint("KernelWeights", "theta")
         )
     sides = _sides(W)
     kernels = tuple(kernel for one in similarities for kernel in one.kernels(sides, typed))
@@ -177,7 +166,7 @@ def mkl_norm(W: Affine, similarities, theta=None, p=None) -> Objective:
     atom = MKLNorm(kernels, 2.0 if p is None else checked_exponent(p, typed))
     problem = atom.check(W.shape)
     if problem:
-        raise ModelError(f"{problem}", term=typed)
+        raise ModelError(f"{problem}")
     learned, symbols = (), None
     if theta is not None:
         if isinstance(theta, KernelWeights) and theta.similarities:
@@ -185,7 +174,6 @@ def mkl_norm(W: Affine, similarities, theta=None, p=None) -> Objective:
             if number != len(kernels):
                 raise ModelError(
                     f"{theta.text} was made for other similarities, which are {number} kernels, and these are {len(kernels)}",
-                    term=typed,
                     write_instead="write KernelWeights(similarities) with these",
                 )
         theta = _checked_theta(theta, len(kernels), typed)
@@ -200,7 +188,6 @@ def _checked_theta(theta, n: int, typed: str) -> KernelWeights | np.ndarray:
             raise ModelError(
                 f"{theta.text} holds {theta.number} weights, but the similarities are {n} kernels (helpers such as individual() "
                 f"and tree(...) stand for several)",
-                term=typed,
                 write_instead=f"write KernelWeights({n}), or KernelWeights(similarities)",
             )
         return theta
@@ -208,18 +195,17 @@ def _checked_theta(theta, n: int, typed: str) -> KernelWeights | np.ndarray:
         raise ModelError(
             "theta must be "
             + constructor_text("KernelWeights", n)
-            + f", or an array of {n} given weights; this is {quote_value(theta)}",
-            term=typed,
+            + f", or an array of {n} given weights; this is {quote_value(theta)}"
         )
     if isinstance(theta, (int, float)) and not isinstance(theta, bool):
         raise ModelError(
-            f"the third argument is theta, the weights; the exponent has a name: write p={quoted(theta)}",
-            term=typed,
+            f"the third argument is theta, the weights; the exponent has a name: write p={quoted(theta)}"
         )
     return checked_weights(theta, n, typed)
 
 
-def _typed(W: Affine, similarities, theta, p) -> str:
+def mkl_norm_text(W: Affine, similarities, theta, p) -> str:
+    """The term as it is printed."""
     parts = [W.text, _list_text(similarities)]
     if theta is not None:
         parts.append(getattr(theta, "text", None) or constant_text(theta))

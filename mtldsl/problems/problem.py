@@ -7,7 +7,7 @@ from contextlib import nullcontext
 
 from mtldsl.data.schema import require_tasks
 from mtldsl.data.tasks import Tasks
-from mtldsl.errors import ModelError, SolverError
+from mtldsl.errors import ModelError, SolverError, quote_in_errors
 from mtldsl.language.constraints import Constraint, RangeConstraint
 from mtldsl.language.expressions import Affine
 from mtldsl.language.objective import Objective
@@ -245,10 +245,9 @@ class Problem(Statement):
                 term="refit()",
                 write_instead="write refit(solution)",
             )
-        return Problem(
-            refit_objective(self.objective, self.constraints, solution.label_graph, edges),
-            list(self.constraints),
-        )
+        with quote_in_errors("refit(solution)"):
+            objective = refit_objective(self.objective, self.constraints, solution.label_graph, edges)
+        return Problem(objective, list(self.constraints))
 
     # -------------------------------------------------------------------------------------- other rows
 

@@ -148,24 +148,21 @@ def blocks_of(form: NormalForm, given: Any) -> Blocks:
     if not isinstance(given, Mapping):
         if isinstance(given, tuple) and len(given) == len(form.shapes) > 1 and np.ndim(given[0]) == 2:
             raise ModelError(
-                "several arrays are given, and not which is which", term="value(W)",
-                write_instead="write {" + ", ".join(f"{name!r}: ..." for name in form.shapes) + "}",
-            )  # fmt: skip
+                "several arrays are given, and not which is which",
+                write_instead="write {" + ", ".join(f"{name!r}: ..." for name in form.shapes) + "}")  # fmt: skip
         if len(weights) > 1:
             raise ModelError(
-                f"this model has {' and '.join(weights)}", term="value(W)",
-                write_instead="write {" + ", ".join(f"{name!r}: ..." for name in weights) + "}",
-            )  # fmt: skip
+                f"this model has {' and '.join(weights)}",
+                write_instead="write {" + ", ".join(f"{name!r}: ..." for name in weights) + "}")  # fmt: skip
         given = {weights[0]: given}
     strange = [name for name in given if name not in form.shapes]
     if strange:
         raise ModelError(
-            f"there is no block {quoted(strange[0])}; this model has {', '.join(map(repr, form.shapes))}",
-            term="value(W)",
+            f"there is no block {quoted(strange[0])}; this model has {', '.join(map(repr, form.shapes))}"
         )
     missing = [name for name in weights if name not in given]
     if missing:
-        raise ModelError(f"the block {missing[0]!r} is not given", term="value(W)")
+        raise ModelError(f"the block {missing[0]!r} is not given")
     x = form.zeros()
     for name, array in given.items():
         array = read_finite(array, f"value: {name}", np.finfo(float).max)
@@ -175,9 +172,7 @@ def blocks_of(form: NormalForm, given: Any) -> Blocks:
             turned = array.ndim == 2 and array.shape == form.shapes[name][::-1]
             raise ModelError(
                 f"{name} has shape {array.shape}; it must be {form.shapes[name]}"
-                + (": a row a feature, a column a task" if turned else ""),
-                term="value(W)", write_instead="write the transpose, .T" if turned else "",
-            )  # fmt: skip
+                + (": a row a feature, a column a task" if turned else ""), write_instead="write the transpose, .T" if turned else "")  # fmt: skip
         x[name] = array
     return x
 
