@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Real
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -128,19 +129,6 @@ def short(value) -> str:
 SHOWN_CHARACTERS = 80
 
 
-@dataclass(frozen=True)
-class _AxisNames:
-    """Names of the rows and of the columns of an expression."""
-
-    feature_names: tuple[str, ...]
-    task_names: tuple[str, ...]
-    views: dict[str, slice]
-
-    @property
-    def n_tasks(self) -> int:
-        return len(self.task_names)
-
-
 def mkl_norm(W: Affine, similarities, theta, p, typed: str) -> Objective:
     if not isinstance(similarities, (list, tuple)) or not similarities:
         hint = "; theta comes third" if isinstance(similarities, (LearnedUnknown, int, float)) else ""
@@ -226,14 +214,15 @@ def _list_text(similarities) -> str:
     return whole if len(whole) <= SHOWN_CHARACTERS else f"[{texts[0]}, ... {len(texts)} similarities]"
 
 
-def _sides(W: Affine) -> _AxisNames:
+def _sides(W: Affine) -> SimpleNamespace:
     """Names of rows and columns: those of features and tasks where the expression keeps them, else their numbers."""
     part, (n_rows, n_columns) = W.parts[0], W.shape
     tasks = part.weights.tasks
     kept = part.left is None
     rows = tuple(tasks.feature_names) if kept else tuple(f"row{j}" for j in range(n_rows))
     columns = tuple(tasks.task_names) if part.right is None else tuple(f"column{t}" for t in range(n_columns))
-    return _AxisNames(rows, columns, getattr(tasks, "views", {}) if kept else {})
+    views = getattr(tasks, "views", {}) if kept else {}
+    return SimpleNamespace(feature_names=rows, task_names=columns, views=views, n_tasks=n_columns)
 
 
 def _told_apart(kernels: tuple[TaskKernel, ...]) -> tuple[TaskKernel, ...]:

@@ -336,7 +336,7 @@ class Fit:
 
 
 class FoldBounds:
-    """Bounds of the scores of one fold's held-out rows: `fit` for every solution, `between` for two of them.
+    """Bounds of the scores of one fold's held-out rows: `fit` for every solution, a `Bracket` for two of them.
 
     rows_held_out : inputs of the rows to score, of the shared table, or of every task that is learned
     """
@@ -395,10 +395,6 @@ class FoldBounds:
         training = [] if self._training is None else [self._training.scores(A) for A in vectors]
         scores = [self.rows.scores(A) for A in vectors]
         return Fit(value, vectors, scores, training, z, u, parts, constant, work, pull, residual, reach)
-
-    def between(self, a: Fit, b: Fit) -> Bracket:
-        """Bounds at the values between those of two fits."""
-        return Bracket(self, a, b)
 
 
 @dataclass(frozen=True, eq=False)

@@ -181,13 +181,12 @@ def walk(
 # Which values of parameters are tried: those that are given, or a grid from where the weights vanish.
 
 
+@dataclass(frozen=True, eq=False)
 class ParameterValues:
     """Values of one parameter or several, in the order in which they are solved: the last parameter runs fastest, as a path."""
 
-    def __init__(self, values: dict[Parameter, list[float]], weaker_is_larger: bool):
-        self.values = values
-        #: whether larger values of the (only) parameter mean less regularisation
-        self.weaker_is_larger = weaker_is_larger
+    values: dict[Parameter, list[float]]
+    weaker_is_larger: bool  # whether larger values of the (only) parameter mean less regularisation
 
     @property
     def parameters(self) -> list[Parameter]:
@@ -241,27 +240,19 @@ def grid_of(problem: Any, lam, values, typed: str) -> ParameterValues:
                 term=typed,
                 write_instead="write {lam: [10.0, 1.0], mu: [1.0, 0.1]}",
             )
-        count = SETTINGS.grid_values if own is None else as_whole(own)
-        found[parameter] = (
-            _geometric(problem, parameter, count, typed)
-            if count is not None
-            else checked_values(problem, parameter, own, typed)
-        )
+        own = SETTINGS.grid_values if own is None else own
+        found[parameter] = values_of(problem, parameter, own, typed)
     if len(found) != len(lam):
         raise ModelError("a parameter stands twice", term=typed)
     return ParameterValues(found, isinstance(problem, Statement) and strengthens_losses(problem, lam[0]))
 
 
-def path_values(problem, parameter: Parameter, values) -> list[float]:
-    """The values of `path(lam, values)`: those that are given, or so many of the grid."""
+def values_of(problem: Any, parameter: Parameter, values, typed: str) -> list[float]:
+    """The values that are given, or so many: from lambda_max down to 1/1000 of it for a multiple of the norm, up to 1000 times it for one of
+    the losses."""
     count = as_whole(values)
     if count is None:
-        return checked_values(problem, parameter, values)
-    return _geometric(problem, parameter, count, "path")
-
-
-def _geometric(problem, parameter: Parameter, count: int, typed: str) -> list[float]:
-    """From lambda_max on: down to 1/1000 of it for a multiple of the norm, up to 1000 times it for one of the losses."""
+        return checked_values(problem, parameter, values, typed)
     if not 2 <= count <= SETTINGS.max_grid_values:
         raise ModelError(
             term=f"{typed}({quoted(parameter)}, values={quoted(count)})",

@@ -17,7 +17,7 @@ from mtldsl.normal_form.statement import Statement
 from mtldsl.problems.cross_check import attach
 from mtldsl.problems.cross_validation import cross_validate
 from mtldsl.problems.lambda_max import lambda_max
-from mtldsl.problems.path import Solutions, path_values, walk
+from mtldsl.problems.path import Solutions, values_of, walk
 from mtldsl.problems.resampling import bootstrap, stability_selection
 from mtldsl.problems.statement_check import agree_with_statement
 from mtldsl.problems.user_bounds import check_bound, conditions, value
@@ -220,7 +220,7 @@ class Problem(Statement):
         Each is solved when it is asked for: write `for solution in problem.path(lam, 20)`, or `list(...)` for all of them.
         The parameter's value is put back at the end. `solution.parameters` tells which value a solution belongs to.
         """
-        numbers = path_values(self, parameter, values)
+        numbers = values_of(self, parameter, values, "path")
         loud = as_flag(progress, "path(lam, values, progress", ModelError)
         found = walk(self, parameter, numbers, solve_options, self._keep, loud)
         return Solutions(parameter.name, numbers, found)

@@ -186,7 +186,7 @@ class FoldFits:
         """(the best possible score at any value in [low, high], the worst, the radii of the balls)."""
         assert self.bounds is not None
         if bracket not in self.brackets:
-            self.brackets[bracket] = self.bounds.between(*(self.fits[one] for one in bracket))
+            self.brackets[bracket] = Bracket(self.bounds, *(self.fits[one] for one in bracket))
         found = self.brackets[bracket].bounds(low, high)
         ends = []
         for z in (found.low, found.high):
