@@ -334,40 +334,28 @@ class Affine(Mixable):
             raise ModelError(
                 f"{self.text} @ ...: a product of two unknowns is not affine, so no term made of it is convex"
             )
-        matrix = as_factor(right, f"{self.text} @ ...")
+        matrix, n = as_factor(right, f"{self.text} @ ..."), self.shape[1]
         if matrix is None:
             return NotImplemented
-        if matrix.shape[0] != self.shape[1]:
+        if matrix.shape[0] != n:
             raise ModelError(
-                f"{self.text} @ A: {self.text} has {self.shape[1]} columns (tasks) but A has {matrix.shape[0]} rows; "
-                f"A must be {self.shape[1]} x k"
+                f"{self.text} @ A: {self.text} has {n} columns (tasks) but A has {matrix.shape[0]} rows; A must be {n} x k"
             )
-        return self._mapped(
-            None,
-            matrix,
-            Operation("@", (self.tree, matrix)),
-            f"{bracket(self, 2)} @ {constant_text(right)}",
-            f"{bracket(self, 2, 'latex')} {constant_latex(right)}",
-            2,
-        )
+        text = f"{bracket(self, 2)} @ {constant_text(right)}"
+        latex = f"{bracket(self, 2, 'latex')} {constant_latex(right)}"
+        return self._mapped(None, matrix, Operation("@", (self.tree, matrix)), text, latex, 2)
 
     def __rmatmul__(self, left):
-        matrix = as_factor(left, f"... @ {self.text}")
+        matrix, n = as_factor(left, f"... @ {self.text}"), self.shape[0]
         if matrix is None:
             return NotImplemented
-        if matrix.shape[1] != self.shape[0]:
+        if matrix.shape[1] != n:
             raise ModelError(
-                f"A @ {self.text}: A has {matrix.shape[1]} columns but {self.text} has {self.shape[0]} rows (features); "
-                f"A must be k x {self.shape[0]}"
+                f"A @ {self.text}: A has {matrix.shape[1]} columns but {self.text} has {n} rows (features); A must be k x {n}"
             )
-        return self._mapped(
-            matrix,
-            None,
-            Operation("@", (matrix, self.tree)),
-            f"{constant_text(left)} @ {bracket(self, 3)}",
-            f"{constant_latex(left)} {bracket(self, 3, 'latex')}",
-            2,
-        )
+        text = f"{constant_text(left)} @ {bracket(self, 3)}"
+        latex = f"{constant_latex(left)} {bracket(self, 3, 'latex')}"
+        return self._mapped(matrix, None, Operation("@", (matrix, self.tree)), text, latex, 2)
 
     def sum(self, axis: int | None = None, dtype=None, out=None) -> Affine:
         """Column sums (axis=0, shape 1 x m), row sums (axis=1, shape d x 1), or the sum of all entries (1 x 1); np.sum is the same."""

@@ -191,7 +191,8 @@ def check_bound(
         )  # fmt: skip
     given, own = split_multipliers(form, u)
     functions = own | dict(functions or {})
-    u = [multipliers_of(loss, one) for loss, one in zip(form.losses, by_loss(form, given), strict=True)]
+    with quote_in_errors("check_bound(u)"):
+        u = [multipliers_of(loss, one) for loss, one in zip(form.losses, by_loss(form, given), strict=True)]
     v, known = _of_functions(form, u, functions)
     conditions, value = _judged(form, u, v)
     hint = _nearly(conditions) if functions else _hint(form, u, value) or _nearly(conditions)

@@ -235,9 +235,8 @@ def by_loss(form: NormalForm, given: Any) -> list:
     if not isinstance(given, Mapping):
         if len(form.losses) > 1:
             raise ModelError(
-                f"this model has {len(form.losses)} losses", term="check_bound(u)",
-                write_instead="write {" + ", ".join(f"{loss.typed!r}: ..." for loss in form.losses) + "}",
-            )  # fmt: skip
+                f"this model has {len(form.losses)} losses",
+                write_instead="write {" + ", ".join(f"{loss.typed!r}: ..." for loss in form.losses) + "}")  # fmt: skip
         return [given]
     names = [loss.typed for loss in form.losses]
     strange = next((name for name in given if name not in names), None)
@@ -245,13 +244,10 @@ def by_loss(form: NormalForm, given: Any) -> list:
     if strange is not None or missing is not None:
         if strange is not None and all(name in form.losses[0].tasks.task_names for name in given):
             raise ModelError(
-                f"{strange!r} is a task", term="check_bound(u)",
-                write_instead="write a list, the vectors in the order of tasks.task_names",
-            )  # fmt: skip
+                f"{strange!r} is a task",
+                write_instead="write a list, the vectors in the order of tasks.task_names")  # fmt: skip
         raise ModelError(
-            f"there is no loss {strange!r}" if strange is not None else f"the multipliers of {missing} are not given",
-            term="check_bound(u)", write_instead=f"write {{{', '.join(f'{name!r}: ...' for name in names)}}}",
-        )  # fmt: skip
+            f"there is no loss {strange!r}" if strange is not None else f"the multipliers of {missing} are not given", write_instead=f"write {{{', '.join(f'{name!r}: ...' for name in names)}}}")  # fmt: skip
     return [given[name] for name in names]
 
 
@@ -262,9 +258,8 @@ def multipliers_of(loss: LossTerm, given: Any) -> np.ndarray:
     if strange.size:
         task, row = loss.tasks.place(int(strange[0]))
         raise ModelError(
-            f"the multiplier of task {loss.tasks.task_names[task]!r}, row {row} is {u[strange[0]]}", term="check_bound(u)",
-            write_instead=f"write finite numbers up to {MAX_MAGNITUDE:.3g}",
-        )  # fmt: skip
+            f"the multiplier of task {loss.tasks.task_names[task]!r}, row {row} is {u[strange[0]]}",
+            write_instead=f"write finite numbers up to {MAX_MAGNITUDE:.3g}")  # fmt: skip
     return u
 
 
@@ -277,7 +272,7 @@ def _is_table(tasks, given: Sequence) -> bool:
 
 
 def _flat(loss: LossTerm, given: Any) -> np.ndarray:
-    tasks, term = loss.tasks, "check_bound(u)"
+    tasks = loss.tasks
     shapes = f"({tasks.n_samples},), a list of one vector a task"
     if tasks.is_shared:
         shapes += f", or ({tasks.X.shape[0]}, {tasks.n_tasks})"
@@ -286,16 +281,14 @@ def _flat(loss: LossTerm, given: Any) -> np.ndarray:
     vectors = isinstance(given, Sequence) and not isinstance(given, str) and all(map(_is_vector, given))
     if vectors and len(given) not in (tasks.n_tasks, tasks.n_samples) and not _is_table(tasks, given):
         raise ModelError(
-            f"{tasks.n_tasks} tasks, and the list has {len(given)} vectors; multipliers of {loss.typed} are {shapes}",
-            term=term,
+            f"{tasks.n_tasks} tasks, and the list has {len(given)} vectors; multipliers of {loss.typed} are {shapes}"
         )
     if vectors and len(given) == tasks.n_tasks:
         parts = [read_dense(one, "check_bound: u", ModelError) for one in given]
         for i, (one, n) in enumerate(zip(parts, tasks.counts, strict=True)):
             if len(one) != n:
                 raise ModelError(
-                    f"task {tasks.task_names[i]!r} has {n} rows, and {len(one)} multipliers are given",
-                    term=term,
+                    f"task {tasks.task_names[i]!r} has {n} rows, and {len(one)} multipliers are given"
                 )
         return np.concatenate(parts)
     u = read_dense(given, "check_bound: u", ModelError)
@@ -305,4 +298,4 @@ def _flat(loss: LossTerm, given: Any) -> np.ndarray:
         if tasks.mask is None:
             return u.T.ravel()
         return u.T[tasks.mask.T]
-    raise ModelError(f"u has shape {u.shape}; multipliers of {loss.typed} are {shapes}", term=term)
+    raise ModelError(f"u has shape {u.shape}; multipliers of {loss.typed} are {shapes}")
