@@ -183,12 +183,7 @@ def from_kernel(R, columns=None, name: str = "kernel") -> TaskSimilarity:
             term=f"from_kernel({_shown(R)})",
             write_instead="leave it out",
         )
-    return make_similarity(
-        "from_kernel",
-        [_shown(R)],
-        lambda names: [(str(name), _in_order(R, _half(spectral, spectral.values), names))],
-        columns,
-    )
+    return _of_matrix("from_kernel", R, _half(spectral, spectral.values), str(name), columns)
 
 
 def from_similarity(Q, columns=None, name: str = "similarity") -> TaskSimilarity:
@@ -205,11 +200,13 @@ def from_similarity(Q, columns=None, name: str = "similarity") -> TaskSimilarity
             f"itself: write from_kernel({'R' if np.ndim(Q) == 2 else _shown(Q)})",
             term=typed,
         )
+    return _of_matrix("from_similarity", Q, _half(spectral, 1.0 / spectral.values), str(name), columns)
+
+
+def _of_matrix(word: str, matrix, factor: sparse.csr_array, name: str, columns) -> TaskSimilarity:
+    """The similarity with one kernel, whose factor has the rows of a matrix."""
     return make_similarity(
-        "from_similarity",
-        [_shown(Q)],
-        lambda names: [(str(name), _in_order(Q, _half(spectral, 1.0 / spectral.values), names))],
-        columns,
+        word, [_shown(matrix)], lambda names: [(name, _in_order(matrix, factor, names))], columns
     )
 
 
