@@ -48,6 +48,15 @@ def _refused(symbol: str, instead: str) -> Any:
     return refuse
 
 
+def _no_such(said: str) -> Any:
+    """An operator that expressions do not have: `said` of their text."""
+
+    def refuse(self: Affine | Transposed, *_) -> NoReturn:
+        raise ModelError(said.format(self.text))
+
+    return refuse
+
+
 class Transposed(Mixable):
     """The transpose (q, p) of an expression (p, q): a word of `W.T` is a word of W with rows and columns exchanged.
 
@@ -317,10 +326,8 @@ class Affine(Mixable):
             f"{self.text} ** {quoted(power)}: powers are not in the language; ridge({self.text}) is half the sum of squares"
         )
 
-    def __abs__(self):
-        raise ModelError(
-            f"abs({self.text}): absolute values are not in the language; l1_norm({self.text}) is their sum"
-        )
+    __abs__ = _no_such("abs({0}): absolute values are not in the language; l1_norm({0}) is their sum")
+    __iter__ = _no_such("{0} cannot be iterated over: select tasks with {0}[:, [0, 1]]")
 
     def __neg__(self):
         result = self * -1.0
@@ -400,9 +407,6 @@ class Affine(Mixable):
             write_instead=f"write {bracket(self, 3)}.sum(axis) / n; mean_regularizer({self.text}) draws columns to their mean",
         )
 
-    def __iter__(self):
-        raise ModelError(f"{self.text} cannot be iterated over: select tasks with {self.text}[:, [0, 1]]")
-
     def _mapped(self, left, right, tree, text, latex, precedence=3):
         parts = [
             AffineTerm(part.weights, part.coefficient, chain(left, part.left), chain(part.right, right))
@@ -436,18 +440,9 @@ class Affine(Mixable):
     def __eq__(self, other):
         return self._compared("==", other)
 
-    def __ne__(self, other):
-        raise ModelError(f"{self.text} != ...: this is not a convex constraint; write >=, <= or ==")
-
-    def __gt__(self, other):
-        raise ModelError(
-            f"{self.text} > ...: a strict inequality has no closed feasible set; write {self.text} >= ..."
-        )
-
-    def __lt__(self, other):
-        raise ModelError(
-            f"{self.text} < ...: a strict inequality has no closed feasible set; write {self.text} <= ..."
-        )
+    __ne__ = _no_such("{0} != ...: this is not a convex constraint; write >=, <= or ==")
+    __gt__ = _no_such("{0} > ...: a strict inequality has no closed feasible set; write {0} >= ...")
+    __lt__ = _no_such("{0} < ...: a strict inequality has no closed feasible set; write {0} <= ...")
 
 
 # ------------------------------------------------------------------------------------------------- helpers

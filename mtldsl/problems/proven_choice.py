@@ -97,11 +97,6 @@ class ChoiceRequest:
     max_fits: int
     weaker_is_larger: bool
 
-    @property
-    def ends(self) -> ParameterValues:
-        """The ends of the interval."""
-        return self.values(self.between)
-
     def values(self, values: Iterable[float]) -> ParameterValues:
         """Values from the most regularised one on."""
         return ParameterValues(
