@@ -89,10 +89,9 @@ def divide_multipliers(
 def _primal_dual(form: NormalForm, terms: list[FunctionTerm], s: Blocks) -> list[np.ndarray]:
     x: Blocks = {name: np.zeros_like(array) for name, array in s.items()}
     v = [np.zeros(f.map.shape) for f in terms]
-    length = _length(terms, x)
     size = max((float(np.abs(array).max(initial=0.0)) for array in s.values()), default=0.0)
     size = size or 1.0
-    rate = 0.99 / max(length, 1e-300)  # the length of both steps
+    rate = 0.99 / max(_length(terms), 1e-300)  # the length of both steps
     work = sum(array.size * min(array.shape) for array in v)
     before = np.inf
     for step in range(min(SETTINGS.max_steps, int(SETTINGS.max_entries / max(work, 1)))):
@@ -118,23 +117,19 @@ def _primal_dual(form: NormalForm, terms: list[FunctionTerm], s: Blocks) -> list
     return v
 
 
-def _length(terms: list[FunctionTerm], like: Blocks) -> float:
-    """The norm of x -> (B_k x)_k, by power steps from a fixed start; a little too large rather than too small."""
-    draw = np.random.default_rng(0)
-    x: Blocks = {name: draw.normal(size=array.shape) for name, array in like.items()}
-    length = 0.0
-    for _ in range(50):
-        norm = np.sqrt(sum(float(np.sum(array**2)) for array in x.values()))
-        if not norm:
-            return 0.0
-        x = {name: array / norm for name, array in x.items()}
-        image = [f.map.linear(x) for f in terms]
-        length = np.sqrt(sum(float(np.sum(np.asarray(one) ** 2)) for one in image))
-        back: Blocks = {name: np.zeros_like(array) for name, array in x.items()}
-        for f, one in zip(terms, image, strict=True):
-            f.map.add_adjoint(np.asarray(one), back)
-        x = back
-    return 1.01 * length
+def _length(terms: list[FunctionTerm]) -> float:
+    """The norm of x -> (B_k x)_k at most: of a matrix the root of its largest column sum times its largest row sum."""
+
+    def norm(factor) -> float:
+        sizes = abs(factor)
+        return float(np.sqrt(sizes.sum(axis=0).max() * sizes.sum(axis=1).max()))
+
+    lengths = np.zeros(len(terms))
+    for k, f in enumerate(terms):
+        for entry in f.map.entries:
+            factors = [norm(side) for side in (entry.left, entry.right) if side is not None]
+            lengths[k] += abs(entry.coefficient) * np.prod(factors)
+    return float(np.linalg.norm(lengths))
 
 
 # --------------------------------------------------------------------------------------------------------------
