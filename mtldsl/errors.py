@@ -8,6 +8,8 @@ fields: `term`, `write_instead`, `argument`, `place`. `str(error)` is Python's f
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, Self, TypeVar
@@ -182,6 +184,22 @@ def _rebuilt(kind: type[_Error], args: tuple, attributes: dict) -> _Error:
     if "__notes__" in attributes:  # a note that is added to a copy is of that copy
         error.__notes__ = list(attributes["__notes__"])
     return error
+
+
+@contextmanager
+def quote_in_errors(term: str | Spelled) -> Iterator[None]:
+    """Context in which errors that quote nothing quote this term.
+
+    >>> with quote_in_errors("l1_norm(W)"):
+    ...     raise ModelError("no")
+    Traceback (most recent call last):
+    mtldsl.errors.ModelError: l1_norm(W): no
+    """
+    try:
+        yield
+    except MTLError as error:
+        error.term = error.term or term
+        raise
 
 
 class DataError(MTLError, ValueError):

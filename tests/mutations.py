@@ -192,7 +192,7 @@ MUTATIONS = [
     M("problems.cross_check_comparison", "- self.objective_by_reference) / self.size > self.tol", "- self.objective_by_reference) / self.size > 1e9"),
     M("problems.cross_check", "+ solution.tol,", "+ 1.0,"),
     M("problems.cross_check", "term.coefficient * term.atom.strong_convexity", "term.atom.strong_convexity"),
-    M("problems.cross_check_blocks", "least, method = self.objective - found.gain,", "least, method = self.objective,"),
+    M("problems.cross_check_blocks", "least, method = self.objective - gain,", "least, method = self.objective,"),
     M("problems.cross_check_blocks", "self.objective + term.coefficient * (found - now)", "self.objective + (found - now)"),
 ]  # fmt: skip
 

@@ -166,11 +166,6 @@ class SeparableLoss(Loss):
         h = 1e-4 * np.maximum(1.0, np.abs(z))
         return np.maximum((self.slope(z + h, y) - self.slope(z - h, y)) / (2.0 * h), 0.0)
 
-    def constant_of_classes(self, positive, negative):
-        """The best constant prediction where the samples of labels +1 and -1 weigh so much, both > 0, elementwise; None where nothing but
-        a search tells."""
-        return None
-
     def pointwise_prox(self, z, y, step):
         """argmin over x of step * l(x, y) + (x - z)^2 / 2, elementwise; `step` is a scalar or an array."""
         raise NotImplementedError

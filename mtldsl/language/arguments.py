@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Real
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from mtldsl.language.expressions import Affine, position_of
 from mtldsl.language.learned_unknowns import KernelWeights, LearnedUnknown, checked_exponent
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalars import ONE, Scalar, constant_text, constructor_text, declaration_hint
-from mtldsl.language.task_similarity import TaskSimilarity
+from mtldsl.language.task_similarity import TaskSimilarity, groups_of_tree
 from mtldsl.utils.validation import as_float, as_list, as_whole, groups_of_labels, quoted
 
 # --------------------------------------------------------------------------------------------------------------
@@ -79,23 +80,20 @@ def checked_matrix(cls, matrix, description: learned_structures.Learned, W: Affi
         if not isinstance(matrix, wanted):
             raise ModelError(
                 f"{description.name} must be a {wanted.__name__}, and {matrix.text} is a {type(matrix).__name__}",
-                term=typed,
                 write_instead=f"write {description.name} = " + constructor_text(wanted.__name__),
             )
         if matrix.side != side:
             raise ModelError(
                 f"{matrix.text} is {matrix.side} x {matrix.side}, but {W.text} has {side} "
                 f"{'rows (features)' if description.axis == 'features' else 'columns (tasks)'}; the word takes an expression of "
-                "the full shape",
-                term=typed,
+                "the full shape"
             )
         return matrix
     if isinstance(matrix, (Affine, Objective, Scalar, Tasks, str, Real)) or matrix is None:
         given = f", or an array ({side}, {side}) that fixes it" if description.kind == "precision" else ""
         raise ModelError(
             f"{description.name} must be a {wanted.__name__}{given}; this is {short(matrix)}"
-            + declaration_hint(wanted.__name__, description.name),
-            term=typed,
+            + declaration_hint(wanted.__name__, description.name)
         )
     if description.kind == "covariance":
         sides = (
@@ -105,14 +103,12 @@ def checked_matrix(cls, matrix, description: learned_structures.Learned, W: Affi
         )
         raise ModelError(
             f"{description.name} is a matrix that is learned, and an array is given; with a given covariance the penalty "
-            f"is 2 * kronecker_ridge({W.text}, {sides})",
-            term=typed,
+            f"is 2 * kronecker_ridge({W.text}, {sides})"
         )
     fixed = checked_symmetric(matrix, typed, positive=True)
     if fixed.side != side:
         raise ModelError(
-            f"{description.name} is given as a {fixed.side} x {fixed.side} matrix, but {W.text} needs {side} x {side}",
-            term=typed,
+            f"{description.name} is given as a {fixed.side} x {fixed.side} matrix, but {W.text} needs {side} x {side}"
         )
     return fixed
 
@@ -133,43 +129,24 @@ def short(value) -> str:
 SHOWN_CHARACTERS = 80
 
 
-@dataclass(frozen=True)
-class _AxisNames:
-    """Names of the rows and of the columns of an expression."""
-
-    feature_names: tuple[str, ...]
-    task_names: tuple[str, ...]
-    views: dict[str, slice]
-
-    @property
-    def n_tasks(self) -> int:
-        return len(self.task_names)
-
-
-def mkl_norm(W: Affine, similarities, theta=None, p=None) -> Objective:
-    similarities = [similarities] if isinstance(similarities, TaskSimilarity) else similarities
-    typed = _typed(W, similarities, theta, p)
+def mkl_norm(W: Affine, similarities, theta, p, typed: str) -> Objective:
     if not isinstance(similarities, (list, tuple)) or not similarities:
         hint = "; theta comes third" if isinstance(similarities, (LearnedUnknown, int, float)) else ""
-        raise ModelError(f"similarities must be a list such as [union(), individual()]{hint}", term=typed)
+        raise ModelError(f"similarities must be a list such as [union(), individual()]{hint}")
     for one in similarities:
         if callable(one):
             name = getattr(one, "__name__", "union")
-            raise ModelError(
-                f"{name} is a helper that makes a similarity", term=typed, write_instead=f"write {name}()"
-            )
+            raise ModelError(f"{name} is a helper that makes a similarity", write_instead=f"write {name}()")
         if not isinstance(one, TaskSimilarity):
             raise ModelError(
                 f"{quote_value(one)} is not a similarity of tasks",
-                term=typed,
                 write_instead="write union(), individual(), tree(parents), ..., and a matrix as "
                 "from_kernel(R) or from_similarity(Q)",
             )
     if (theta is None) == (p is None):
         raise ModelError(
             "give either theta, KernelWeights that the model bounds by p_norm(theta, 2) <= 1, or p, as in "
-            "mkl_norm(W, similarities, p=2)" + declaration_hint("KernelWeights", "theta"),
-            term=typed,
+            "mkl_norm(W, similarities, p=2)" + declaration_hint("KernelWeights", "theta")
         )
     sides = _sides(W)
     kernels = tuple(kernel for one in similarities for kernel in one.kernels(sides, typed))
@@ -177,7 +154,7 @@ def mkl_norm(W: Affine, similarities, theta=None, p=None) -> Objective:
     atom = MKLNorm(kernels, 2.0 if p is None else checked_exponent(p, typed))
     problem = atom.check(W.shape)
     if problem:
-        raise ModelError(f"{problem}", term=typed)
+        raise ModelError(f"{problem}")
     learned, symbols = (), None
     if theta is not None:
         if isinstance(theta, KernelWeights) and theta.similarities:
@@ -185,7 +162,6 @@ def mkl_norm(W: Affine, similarities, theta=None, p=None) -> Objective:
             if number != len(kernels):
                 raise ModelError(
                     f"{theta.text} was made for other similarities, which are {number} kernels, and these are {len(kernels)}",
-                    term=typed,
                     write_instead="write KernelWeights(similarities) with these",
                 )
         theta = _checked_theta(theta, len(kernels), typed)
@@ -200,7 +176,6 @@ def _checked_theta(theta, n: int, typed: str) -> KernelWeights | np.ndarray:
             raise ModelError(
                 f"{theta.text} holds {theta.number} weights, but the similarities are {n} kernels (helpers such as individual() "
                 f"and tree(...) stand for several)",
-                term=typed,
                 write_instead=f"write KernelWeights({n}), or KernelWeights(similarities)",
             )
         return theta
@@ -208,18 +183,17 @@ def _checked_theta(theta, n: int, typed: str) -> KernelWeights | np.ndarray:
         raise ModelError(
             "theta must be "
             + constructor_text("KernelWeights", n)
-            + f", or an array of {n} given weights; this is {quote_value(theta)}",
-            term=typed,
+            + f", or an array of {n} given weights; this is {quote_value(theta)}"
         )
     if isinstance(theta, (int, float)) and not isinstance(theta, bool):
         raise ModelError(
-            f"the third argument is theta, the weights; the exponent has a name: write p={quoted(theta)}",
-            term=typed,
+            f"the third argument is theta, the weights; the exponent has a name: write p={quoted(theta)}"
         )
     return checked_weights(theta, n, typed)
 
 
-def _typed(W: Affine, similarities, theta, p) -> str:
+def mkl_norm_text(W: Affine, similarities, theta, p) -> str:
+    """The term as it is printed."""
     parts = [W.text, _list_text(similarities)]
     if theta is not None:
         parts.append(getattr(theta, "text", None) or constant_text(theta))
@@ -240,14 +214,15 @@ def _list_text(similarities) -> str:
     return whole if len(whole) <= SHOWN_CHARACTERS else f"[{texts[0]}, ... {len(texts)} similarities]"
 
 
-def _sides(W: Affine) -> _AxisNames:
+def _sides(W: Affine) -> SimpleNamespace:
     """Names of rows and columns: those of features and tasks where the expression keeps them, else their numbers."""
     part, (n_rows, n_columns) = W.parts[0], W.shape
     tasks = part.weights.tasks
     kept = part.left is None
     rows = tuple(tasks.feature_names) if kept else tuple(f"row{j}" for j in range(n_rows))
     columns = tuple(tasks.task_names) if part.right is None else tuple(f"column{t}" for t in range(n_columns))
-    return _AxisNames(rows, columns, getattr(tasks, "views", {}) if kept else {})
+    views = getattr(tasks, "views", {}) if kept else {}
+    return SimpleNamespace(feature_names=rows, task_names=columns, views=views, n_tasks=n_columns)
 
 
 def _told_apart(kernels: tuple[TaskKernel, ...]) -> tuple[TaskKernel, ...]:
@@ -261,7 +236,7 @@ def _told_apart(kernels: tuple[TaskKernel, ...]) -> tuple[TaskKernel, ...]:
 
 
 # --------------------------------------------------------------------------------------------------------------
-# A tree, {node: its parent}, as the groups of its nodes.
+# Groups of rows and columns by the names of features and tasks, where an atom wants positions; a tree is the groups of its nodes.
 
 
 def is_tree(groups: Any) -> bool:
@@ -273,57 +248,9 @@ def is_tree(groups: Any) -> bool:
     return isinstance(groups, Mapping) and not any(_is_members(value) for value in groups.values())
 
 
-def groups_of_tree(parents: Mapping, word: str) -> dict[str, list]:
-    """{node: the leaves below it}, nodes in the order in which they are first named; leaves are the nodes that nobody's parent is.
-
-    A parent that is not named as a node is a root, as is a node whose parent is None. ModelError where parents go round in a circle, and
-    for nodes that cannot be keys of a dict, such as arrays.
-
-    >>> groups_of_tree({"a": "left", "b": "left", "c": None, "left": "all", "c": "all"}, "tree_norm")
-    {'a': ['a'], 'b': ['b'], 'c': ['c'], 'left': ['a', 'b'], 'all': ['a', 'b', 'c']}
-    """
-    for node in (*parents, *parents.values()):
-        _check_node(node, word)
-    for node in parents:
-        _check_ancestors(node, parents, word)
-    nodes = dict.fromkeys([*parents, *(parent for parent in parents.values() if parent is not None)])
-    inner = set(parents.values())
-    below: dict[Any, list] = {node: [] for node in nodes}
-    for leaf in nodes:
-        node = None if leaf in inner else leaf
-        while node is not None:
-            below[node].append(leaf)
-            node = parents.get(node)
-    return below
-
-
-def _check_node(node: Any, word: str) -> None:
-    try:
-        hash(node)
-    except TypeError:
-        raise ModelError(
-            f"{word}: {quoted(node)} is not a node of a tree",
-            write_instead='write {node: its parent} with names or positions, such as {"a": "all", "b": "all"}',
-        ) from None
-
-
-def _check_ancestors(node: Any, parents: Mapping, word: str) -> None:
-    seen, above = {node}, parents[node]
-    while above is not None:
-        if above in seen:
-            raise ModelError(
-                f"{word}: the parents of {quoted(node)} go round in a circle; one node has to be the root"
-            )
-        seen.add(above)
-        above = parents.get(above)
-
-
 def _is_members(value: Any) -> bool:
     return isinstance(value, Mapping | set | frozenset) or as_list(value) is not None
 
-
-# --------------------------------------------------------------------------------------------------------------
-# Groups of rows and columns by the names of features and tasks, where an atom wants positions.
 
 _AXES = {"rows": 0, "columns": 1}
 

@@ -48,6 +48,15 @@ def _refused(symbol: str, instead: str) -> Any:
     return refuse
 
 
+def _no_such(said: str) -> Any:
+    """An operator that expressions do not have: `said` of their text."""
+
+    def refuse(self: Affine | Transposed, *_) -> NoReturn:
+        raise ModelError(said.format(self.text))
+
+    return refuse
+
+
 class Transposed(Mixable):
     """The transpose (q, p) of an expression (p, q): a word of `W.T` is a word of W with rows and columns exchanged.
 
@@ -317,10 +326,8 @@ class Affine(Mixable):
             f"{self.text} ** {quoted(power)}: powers are not in the language; ridge({self.text}) is half the sum of squares"
         )
 
-    def __abs__(self):
-        raise ModelError(
-            f"abs({self.text}): absolute values are not in the language; l1_norm({self.text}) is their sum"
-        )
+    __abs__ = _no_such("abs({0}): absolute values are not in the language; l1_norm({0}) is their sum")
+    __iter__ = _no_such("{0} cannot be iterated over: select tasks with {0}[:, [0, 1]]")
 
     def __neg__(self):
         result = self * -1.0
@@ -334,40 +341,28 @@ class Affine(Mixable):
             raise ModelError(
                 f"{self.text} @ ...: a product of two unknowns is not affine, so no term made of it is convex"
             )
-        matrix = as_factor(right, f"{self.text} @ ...")
+        matrix, n = as_factor(right, f"{self.text} @ ..."), self.shape[1]
         if matrix is None:
             return NotImplemented
-        if matrix.shape[0] != self.shape[1]:
+        if matrix.shape[0] != n:
             raise ModelError(
-                f"{self.text} @ A: {self.text} has {self.shape[1]} columns (tasks) but A has {matrix.shape[0]} rows; "
-                f"A must be {self.shape[1]} x k"
+                f"{self.text} @ A: {self.text} has {n} columns (tasks) but A has {matrix.shape[0]} rows; A must be {n} x k"
             )
-        return self._mapped(
-            None,
-            matrix,
-            Operation("@", (self.tree, matrix)),
-            f"{bracket(self, 2)} @ {constant_text(right)}",
-            f"{bracket(self, 2, 'latex')} {constant_latex(right)}",
-            2,
-        )
+        text = f"{bracket(self, 2)} @ {constant_text(right)}"
+        latex = f"{bracket(self, 2, 'latex')} {constant_latex(right)}"
+        return self._mapped(None, matrix, Operation("@", (self.tree, matrix)), text, latex, 2)
 
     def __rmatmul__(self, left):
-        matrix = as_factor(left, f"... @ {self.text}")
+        matrix, n = as_factor(left, f"... @ {self.text}"), self.shape[0]
         if matrix is None:
             return NotImplemented
-        if matrix.shape[1] != self.shape[0]:
+        if matrix.shape[1] != n:
             raise ModelError(
-                f"A @ {self.text}: A has {matrix.shape[1]} columns but {self.text} has {self.shape[0]} rows (features); "
-                f"A must be k x {self.shape[0]}"
+                f"A @ {self.text}: A has {matrix.shape[1]} columns but {self.text} has {n} rows (features); A must be k x {n}"
             )
-        return self._mapped(
-            matrix,
-            None,
-            Operation("@", (matrix, self.tree)),
-            f"{constant_text(left)} @ {bracket(self, 3)}",
-            f"{constant_latex(left)} {bracket(self, 3, 'latex')}",
-            2,
-        )
+        text = f"{constant_text(left)} @ {bracket(self, 3)}"
+        latex = f"{constant_latex(left)} {bracket(self, 3, 'latex')}"
+        return self._mapped(matrix, None, Operation("@", (matrix, self.tree)), text, latex, 2)
 
     def sum(self, axis: int | None = None, dtype=None, out=None) -> Affine:
         """Column sums (axis=0, shape 1 x m), row sums (axis=1, shape d x 1), or the sum of all entries (1 x 1); np.sum is the same."""
@@ -412,9 +407,6 @@ class Affine(Mixable):
             write_instead=f"write {bracket(self, 3)}.sum(axis) / n; mean_regularizer({self.text}) draws columns to their mean",
         )
 
-    def __iter__(self):
-        raise ModelError(f"{self.text} cannot be iterated over: select tasks with {self.text}[:, [0, 1]]")
-
     def _mapped(self, left, right, tree, text, latex, precedence=3):
         parts = [
             AffineTerm(part.weights, part.coefficient, chain(left, part.left), chain(part.right, right))
@@ -448,18 +440,9 @@ class Affine(Mixable):
     def __eq__(self, other):
         return self._compared("==", other)
 
-    def __ne__(self, other):
-        raise ModelError(f"{self.text} != ...: this is not a convex constraint; write >=, <= or ==")
-
-    def __gt__(self, other):
-        raise ModelError(
-            f"{self.text} > ...: a strict inequality has no closed feasible set; write {self.text} >= ..."
-        )
-
-    def __lt__(self, other):
-        raise ModelError(
-            f"{self.text} < ...: a strict inequality has no closed feasible set; write {self.text} <= ..."
-        )
+    __ne__ = _no_such("{0} != ...: this is not a convex constraint; write >=, <= or ==")
+    __gt__ = _no_such("{0} > ...: a strict inequality has no closed feasible set; write {0} >= ...")
+    __lt__ = _no_such("{0} < ...: a strict inequality has no closed feasible set; write {0} <= ...")
 
 
 # ------------------------------------------------------------------------------------------------- helpers

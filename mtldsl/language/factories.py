@@ -16,7 +16,7 @@ from mtldsl.atoms.regularizers.group_norms import checked_family, levels, nested
 from mtldsl.data.input_checks import elsewhere
 from mtldsl.data.task_data import require_in_memory
 from mtldsl.data.tasks import Tasks
-from mtldsl.errors import ModelError, Spelled
+from mtldsl.errors import ModelError, Spelled, quote_in_errors
 from mtldsl.language import arguments, label_graph
 from mtldsl.language.arguments import (
     by_position,
@@ -33,6 +33,7 @@ from mtldsl.language.learned_unknowns import LearnedUnknown
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalars import ONE, Operation, bracket, constructor_text
 from mtldsl.language.substitution import columns_of
+from mtldsl.language.task_similarity import TaskSimilarity
 from mtldsl.language.weights import Weights
 from mtldsl.language.word_examples import example_of
 from mtldsl.utils.validation import as_flag, complete, quoted
@@ -123,19 +124,16 @@ def of_precision(cls: type[Regularizer], unknown: LearnedUnknown, args, kwargs) 
         raise ModelError(
             f"{unknown.text} is a covariance, whose update has a closed form that no norm fits into; a sparse precision says which tasks "
             "have nothing to do with each other, given the others",
-            term=typed,
             write_instead="write matrix_normal(W, np.eye(d), Sigma2) + lam * l1_norm(Sigma2) with Sigma2 = TaskPrecision(tasks)",
         )
     if unknown.kind != "precision":
         raise ModelError(
             f"{unknown.text} {unknown.what}, and not a matrix of weights",
-            term=typed,
             write_instead=f"bound it: p_norm({unknown.text}, 1) <= 1",
         )
     if not cls.of_precisions:
         raise ModelError(
             f"{unknown.text} is a precision that is learned, and of those there is l1_norm alone",
-            term=typed,
             write_instead=f"write l1_norm({unknown.text}), or bounds on its eigenvalues, {unknown.text} >> 0.01, {unknown.text} << 100",
         )
     if args or kwargs:
@@ -322,46 +320,12 @@ def loss(cls: type[Loss]):
         if W.shape[1] < tasks.n_tasks and all(part.weights.tasks is tasks for part in W.parts):
             columns = columns_of(W)  # of the tasks that the weights are for, those of these columns
             tasks = tasks if columns is None else tasks.select(columns)
-        expected = (tasks.n_features, tasks.n_tasks)
-        if W.shape != expected:
-            shared = all(part.weights.shared for part in W.parts)
-            raise ModelError(
-                f"{W.text} has shape {W.shape}, but these tasks need {expected} (features x tasks); a loss takes "
-                "one column of weights for every task",
-                term=typed,
-                write_instead=f"add weights of tasks, W + {W.text}, or repeat the column, {bracket(W, 3)}[:, [0, 0, ...]]"
-                if shared
-                else "",
-            )
-        _require_same_columns(typed, W, tasks)
-        with_intercept = {part.weights for part in W.parts if part.weights.intercept}
-        if len(with_intercept) > 1:
-            names = " and ".join(sorted(w.name for w in with_intercept))
-            raise ModelError(
-                f"{names} both carry an intercept, and only their sum would be determined",
-                term=typed,
-                write_instead="write intercept=True on one of them only",
-            )
-        for weights in with_intercept:
-            if weights.tasks.n_tasks != tasks.n_tasks and columns_of(W) is None:
-                raise ModelError(
-                    f"the intercept of {weights.name} has {weights.tasks.n_tasks} entries, not one a task",
-                    term=typed,
-                    write_instead=f"take columns of {weights.name}, such as {weights.name}[:, [0, 2]], or all",
-                )
-        atom = fit_loss_to_tasks(atom, tasks, typed)
-        for weights in with_intercept:
-            if not atom.takes_intercept:
-                raise ModelError(
-                    f"the intercept of {weights.name} alone makes this loss zero or does not matter, since "
-                    f"{atom.intercept_reason}",
-                    term=typed,
-                    write_instead="write "
-                    + Spelled("Weights(tasks) without intercept=True", f"{weights.name} = {{}} in [weights]"),
-                )
-        latex = loss_latex(
-            atom, W, with_intercept=bool(with_intercept), weighted=tasks.is_weighted, mean=mean
-        )
+        with quote_in_errors(typed):
+            _require_columns(W, tasks)
+            atom = fit_loss_to_tasks(atom, tasks, typed)
+            carrying = {part.weights for part in W.parts if part.weights.intercept}
+            _require_intercept(atom, carrying, W, tasks)
+        latex = loss_latex(atom, W, with_intercept=bool(carrying), weighted=tasks.is_weighted, mean=mean)
         return Objective([Term(ONE, atom, W, typed, latex, tasks, bool(mean))])
 
     head = [parameter("W"), parameter("tasks")]
@@ -384,8 +348,16 @@ def label_loss(cls: type[losses.LabelGraphLoss]):
     return with_signature(word, cls, [parameter("U"), parameter("V"), parameter("tasks")], [])
 
 
-def _require_same_columns(typed: str, W: Affine, tasks: Tasks) -> None:
-    """ModelError where weights made for other tasks have a feature or task of these at another position."""
+def _require_columns(W: Affine, tasks: Tasks) -> None:
+    """ModelError where the weights have other shapes than the tasks need, or a feature or task of these at another position."""
+    expected = (tasks.n_features, tasks.n_tasks)
+    if W.shape != expected:
+        instead = f"add weights of tasks, W + {W.text}, or repeat the column, {bracket(W, 3)}[:, [0, 0, ...]]"
+        raise ModelError(
+            f"{W.text} has shape {W.shape}, but these tasks need {expected} (features x tasks); a loss takes "
+            "one column of weights for every task",
+            write_instead=instead if all(part.weights.shared for part in W.parts) else "",
+        )
     for part in W.parts:
         own = part.weights.tasks
         for kind, mapped, mine, theirs in (
@@ -397,9 +369,30 @@ def _require_same_columns(typed: str, W: Affine, tasks: Tasks) -> None:
                 raise ModelError(
                     f"{kind} {name!r} is number {theirs.index(name)} of these tasks, but number {mine.index(name)} "
                     f"of those that {part.weights.name} was made for",
-                    term=typed,
                     write_instead=f"give the {kind}s in one order",
                 )
+
+
+def _require_intercept(atom: Loss, carrying: set[Weights], W: Affine, tasks: Tasks) -> None:
+    """ModelError where several weights carry an intercept, or one that the loss has no use for."""
+    if len(carrying) > 1:
+        names = " and ".join(sorted(w.name for w in carrying))
+        raise ModelError(
+            f"{names} both carry an intercept, and only their sum would be determined",
+            write_instead="write intercept=True on one of them only",
+        )
+    for weights in carrying:
+        if weights.tasks.n_tasks != tasks.n_tasks and columns_of(W) is None:
+            raise ModelError(
+                f"the intercept of {weights.name} has {weights.tasks.n_tasks} entries, not one a task",
+                write_instead=f"take columns of {weights.name}, such as {weights.name}[:, [0, 2]], or all",
+            )
+        if not atom.takes_intercept:
+            own = Spelled("Weights(tasks) without intercept=True", f"{weights.name} = {{}} in [weights]")
+            raise ModelError(
+                f"the intercept of {weights.name} alone makes this loss zero or does not matter, since {atom.intercept_reason}",
+                write_instead="write " + own,
+            )
 
 
 def regularizer(cls: type[Regularizer], nested: Callable[..., Objective] | None = None):
@@ -407,7 +400,8 @@ def regularizer(cls: type[Regularizer], nested: Callable[..., Objective] | None 
 
     def word(W, *args, **kwargs):
         if isinstance(W, LearnedUnknown):
-            return of_precision(cls, W, args, kwargs)
+            with quote_in_errors(f"{cls.name}({W.text})"):
+                return of_precision(cls, W, args, kwargs)
         if not isinstance(W, Transposed):
             _require_affine(cls, W)
         given = listed_once(cls, _given(cls, args, kwargs, _typed(cls, W, None)))
@@ -451,10 +445,11 @@ def structure(cls: type[learned_structures.Structure]):
             raise ModelError(f"{cls.name} needs {', '.join(missing)}", term=typed, write_instead=advice)
         atom = _build(cls, args[len(names) :], kwargs, typed, W)
         typed = _typed(cls, W, atom, [short(matrix) for matrix in given.values()])
-        matrices = tuple(
-            checked_matrix(cls, matrix, description, W, typed)
-            for matrix, description in zip(given.values(), cls.learns, strict=True)
-        )
+        with quote_in_errors(typed):
+            matrices = tuple(
+                checked_matrix(cls, matrix, description, W, typed)
+                for matrix, description in zip(given.values(), cls.learns, strict=True)
+            )
         symbols = {
             description.name: matrix.latex
             for matrix, description in zip(matrices, cls.learns, strict=True)
@@ -468,7 +463,10 @@ def structure(cls: type[learned_structures.Structure]):
 def mkl(cls: type[learned_structures.MKLNorm]):
     def word(W, similarities, theta=None, p=None):
         _require_affine(cls, W)
-        return arguments.mkl_norm(W, similarities, theta, p)
+        similarities = [similarities] if isinstance(similarities, TaskSimilarity) else similarities
+        typed = arguments.mkl_norm_text(W, similarities, theta, p)
+        with quote_in_errors(typed):
+            return arguments.mkl_norm(W, similarities, theta, p, typed)
 
     optional = [parameter("theta", None), parameter("p", None)]
     return with_signature(word, cls, [parameter("W"), parameter("similarities")], optional)
@@ -531,23 +529,27 @@ def worst_task(loss: Objective) -> Objective:
             term=f"worst_task({short(loss)})",
             write_instead="write worst_task(squared_loss(W, tasks))",
         )
-    typed = f"worst_task({loss.text})"
+    with quote_in_errors(f"worst_task({loss.text})"):
+        return _worst(loss)
+
+
+def _worst(loss: Objective) -> Objective:
     if len(loss.terms) != 1 or not loss.terms[0].is_loss:
         raise ModelError(
             "what stands inside must be one loss; other terms are added outside",
-            term=typed,
             write_instead="write worst_task(squared_loss(W, tasks)) + 0.1 * ridge(W)",
         )
     (term,) = loss.terms
     assert term.tasks is not None
     if term.worst:
-        raise ModelError("the largest of the tasks' losses is one number already", term=typed)
+        raise ModelError("the largest of the tasks' losses is one number already")
     if not getattr(term.atom, "separable", False):
         raise ModelError(
             f"{term.atom.name} is not a sum over samples, and the largest of such losses over tasks is not in the language",
-            term=typed,
             write_instead="take squared_loss, absolute_loss, huber_loss, logistic_loss or hinge_loss",
         )
-    require_in_memory(term.tasks, "the largest loss is only known where they are here", typed)
+    require_in_memory(
+        term.tasks, "the largest loss is only known where they are here", f"worst_task({loss.text})"
+    )
     text, latex = term.atom_text, term.atom_latex.replace(r"\sum_i ", r"\max_i ", 1)
     return Objective([replace(term, worst=True, atom_text=f"worst_task({text})", atom_latex=latex)])

@@ -13,7 +13,7 @@ from mtldsl.atoms.inference.cliques import GAP, SETTINGS, Cliques
 from mtldsl.atoms.losses.label_graph_losses import LabelGraphLoss, checked_tables
 from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.data.tasks import Tasks
-from mtldsl.errors import DataError, ModelError, Spelled
+from mtldsl.errors import DataError, ModelError, Spelled, quote_in_errors
 from mtldsl.language.expressions import Affine
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalars import ONE, Operation, constructor_text
@@ -225,7 +225,8 @@ def _by_sample(tasks: Tasks, flat: np.ndarray, missing: float) -> np.ndarray:
 
 def label_loss(atom: LabelGraphLoss, U: Affine, V: Affine, tasks: Tasks, typed: str) -> Objective:
     """The term of a loss of labellings; its argument holds the columns of U, then those of V."""
-    cliques = _checked_edges(U, V, tasks, typed)
+    with quote_in_errors(typed):
+        cliques = _checked_edges(U, V, tasks)
     try:
         atom = replace(atom, cliques=cliques)  # pyrefly: ignore[unexpected-keyword]  # a field of every such loss
     except ModelError as error:
@@ -302,16 +303,15 @@ def costs_text(costs) -> str:
     return text if len(text) <= 60 else f"<{len(costs)} costs>"
 
 
-def _checked_edges(U, V, tasks, typed: str) -> Cliques:
+def _checked_edges(U, V, tasks) -> Cliques:
     for one, place, name, kind in ((U, "first", "U", "NodeWeights"), (V, "second", "V", "EdgeWeights")):
         if not isinstance(one, Affine):
             raise ModelError(
                 f"the {place} argument must be an expression of weights, not {type(one).__name__}",
-                term=typed,
                 write_instead=f"write {name} = " + constructor_text(kind),
             )
     if not isinstance(tasks, Tasks):
-        raise ModelError(f"the third argument must be a Tasks object, not {type(tasks).__name__}", term=typed)
+        raise ModelError(f"the third argument must be a Tasks object, not {type(tasks).__name__}")
     if not any(isinstance(part.weights, NodeWeights) for part in U.parts) or U.shape != (
         tasks.n_features,
         2 * tasks.n_tasks,
@@ -319,21 +319,18 @@ def _checked_edges(U, V, tasks, typed: str) -> Cliques:
         raise ModelError(
             f"{U.text} has shape {U.shape}, and the first argument must be NodeWeights of these tasks, "
             f"{(tasks.n_features, 2 * tasks.n_tasks)}: two columns a label",
-            term=typed,
             write_instead="write U = " + constructor_text("NodeWeights"),
         )
     carrying = sorted({part.weights.name for part in U.parts if part.weights.intercept})
     if len(carrying) > 1:
         raise ModelError(
             f"{' and '.join(carrying)} both carry an intercept, and only their sum would be determined",
-            term=typed,
             write_instead="write intercept=True on one of them only",
         )
     cliques = cliques_of(V)
     if cliques is None or V.shape[0] != tasks.n_features or cliques.n_labels != tasks.n_tasks:
         raise ModelError(
             f"{V.text} has shape {V.shape}, and the second argument must be EdgeWeights of these tasks",
-            term=typed,
             write_instead="write V = " + constructor_text("EdgeWeights", 'tasks, edges="all"'),
         )
     for part in (*U.parts, *V.parts):
@@ -341,7 +338,6 @@ def _checked_edges(U, V, tasks, typed: str) -> Cliques:
         if own.task_names != tasks.task_names or own.feature_names != tasks.feature_names:
             raise ModelError(
                 f"{part.weights.name} was made for tasks with other names or features, in another order",
-                term=typed,
                 write_instead="make it of these",
             )
     return cliques

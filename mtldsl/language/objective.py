@@ -8,8 +8,8 @@ from functools import partial
 from mtldsl.atoms.loss import Loss
 from mtldsl.atoms.matrix_function import Atom, Regularizer, Set
 from mtldsl.data.tasks import Tasks
-from mtldsl.errors import ModelError
-from mtldsl.language.constraints import Constraint, ParametricBall
+from mtldsl.errors import ModelError, quote_in_errors
+from mtldsl.language.constraints import Constraint, ParametricBall, refused_comparison
 from mtldsl.language.expressions import Affine
 from mtldsl.language.scalars import ONE, NoArray, Number, Operation, Parameter, Scalar, as_scalar, bracket
 from mtldsl.utils.validation import quoted
@@ -71,6 +71,15 @@ class Term:
     def latex(self) -> str:
         c = self.coefficient
         return self.atom_latex if _is_one(c) else rf"{bracket(c, 2, 'latex')} \, {self.atom_latex}"
+
+
+#: comparison -> (what is wrong with it, what to write instead)
+_REFUSED = {
+    "<": ("a strict inequality has no closed feasible set", "write <="),
+    ">": ("the outside of a ball is not convex", "write <="),
+    ">=": ("the outside of a ball is not convex", "write <= to bound a norm from above"),
+    "==": ("the surface of a ball is not convex", "write <= to bound a norm from above"),
+}
 
 
 class Objective(NoArray):
@@ -151,24 +160,25 @@ class Objective(NoArray):
 
     def __le__(self, other):
         text = f"{self.text} <= {_describe(other)}"
+        with quote_in_errors(text):
+            return self._bounded(other, text)
+
+    def _bounded(self, other, text: str) -> Constraint:
         if len(self.terms) == 1 and self.terms[0].is_loss:
             raise ModelError(
                 "a loss stands in the objective; a norm of residuals may be bounded, where tasks share X",
-                term=text,
                 write_instead=f"write frobenius_norm(X @ W - Y) <= c, whose half square is squared_loss, beside {self.terms[0].atom_text} with any "
                 "coefficient >= 0",
             )
         if len(self.terms) != 1:
             raise ModelError(
                 "only a single norm may be bounded, such as l1_norm(W) <= 1",
-                term=text,
                 write_instead="put the expression into the objective with a coefficient instead",
             )
         (term,) = self.terms
         if term.of_learned:
             raise ModelError(
                 "the norm of a matrix that is learned stands in the objective, not in a constraint",
-                term=text,
                 write_instead=f"add lam * {term.atom_text} to the objective",
             )
         radius, c = as_scalar(other), term.coefficient
@@ -177,7 +187,6 @@ class Objective(NoArray):
             advice = f"divide the radius by {named.text} instead" if named is not None else ""
             raise ModelError(
                 "the radius of a ball must be a number or a Parameter, and its factor a plain number",
-                term=text,
                 write_instead=advice,
             )
 
@@ -187,39 +196,17 @@ class Objective(NoArray):
         tree = Operation("ball", (c, term.typed_atom, term.tree, radius))
         return Constraint(given, term.argument, text, rf"{term.latex} \leq {radius.latex}", tree)
 
-    def __lt__(self, other):
-        raise ModelError(
-            f"{self.text} < {_describe(other)}: a strict inequality has no closed feasible set",
-            write_instead="write <=",
-        )
-
-    def __gt__(self, other):
-        raise ModelError(
-            f"{self.text} > {_describe(other)}: the outside of a ball is not convex", write_instead="write <="
-        )
-
-    def __ge__(self, other):
-        if len(self.terms) == 1 and not self.terms[0].atom.convex:
+    def _refuse(self, symbol: str, other):
+        text = f"{self.text} {symbol} {_describe(other)}"
+        if symbol in (">=", "==") and len(self.terms) == 1 and not self.terms[0].atom.convex:
+            what = "not convex and not" if symbol == ">=" else "not"
             raise ModelError(
-                f"{self.text} >= {_describe(other)}: the set is not convex and not one of the language; {self.terms[0].atom_text} can be "
-                "bounded from above: write <="
+                f"{text}: the set is {what} one of the language; {self.terms[0].atom_text} can be bounded from above: write <="
             )
-        raise ModelError(
-            f"{self.text} >= {_describe(other)}: the outside of a ball is not convex",
-            write_instead="write <= to bound a norm from above",
-        )
+        what, write_instead = _REFUSED[symbol]
+        raise ModelError(f"{text}: {what}", write_instead=write_instead)
 
-    def __eq__(self, other):
-        if len(self.terms) == 1 and not self.terms[0].atom.convex:
-            raise ModelError(
-                f"{self.text} == {_describe(other)}: the set is not one of the language; {self.terms[0].atom_text} can be bounded "
-                "from above: write <="
-            )
-        raise ModelError(
-            f"{self.text} == {_describe(other)}: the surface of a ball is not convex",
-            write_instead="write <= to bound a norm from above",
-        )
-
+    __lt__, __gt__, __ge__, __eq__ = map(refused_comparison, ("<", ">", ">=", "=="))
     __hash__ = object.__hash__
 
 

@@ -50,14 +50,88 @@ METHODS_OF_VALUES = {
 OPERAND_ERRORS = (TypeError, ValueError, IndexError, ArithmeticError)
 
 
-class CallSyntax(Syntax):
-    """The calls of one text. `names`: what may be written besides the words."""
+def _typed_matrices(word, node: ast.Call) -> list[tuple[Learned, ast.expr | None]]:
+    """Return what everything that a word learns was typed as; nothing for words that learn nothing."""
+    learns = getattr(getattr(word, "atom", None), "learns", ())
+    typed = dict(zip(inspect.signature(word).parameters, node.args, strict=False)) if learns else {}
+    typed |= {keyword.arg: keyword.value for keyword in node.keywords}
+    return [(described, typed.get(described.name)) for described in learns]
 
-    names: Mapping[str, object]
+
+def declaration_of(kind: str) -> str:
+    """Return how a kind of unknown is declared, where it was written itself."""
+    line = declaration_line(kind)
+    what = "of weights that are" if UNKNOWNS[kind] is KernelWeights else "of matrix that is"
+    return f"{kind} is a kind {what} learned; declare {line} in [learned], and write {line.split()[0]} here"
+
+
+def shorten_text(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Text to the same tree that Python code makes: a whitelisted walk over Python's syntax tree. Nothing is ever executed.
+#
+# What may be written: names that were given, the words of the language, numbers, + - * / @, unary minus, one comparison, indices
+# (whole numbers, names, slices, lists), `.T`, `.sum(axis=...)`, keyword arguments, lists, True, False, None and inf; of a matrix that is
+# learned, one bound `Sigma1 >> 0.01` or `Sigma1 << 100`, and `.trace()`; of kernel weights, `p_norm(theta, 2) <= 1`, and `.sum()`.
+# Everything else is refused with the place where it stands.
+
+
+_BINARY = {
+    ast.Add: ("+", operator.add),
+    ast.Sub: ("-", operator.sub),
+    ast.Mult: ("*", operator.mul),
+    ast.Div: ("/", operator.truediv),
+    ast.MatMult: ("@", operator.matmul),
+}
+_COMPARE = {
+    ast.GtE: operator.ge,
+    ast.LtE: operator.le,
+    ast.Eq: operator.eq,
+    ast.Gt: operator.gt,
+    ast.Lt: operator.lt,
+    ast.NotEq: operator.ne,
+}
+#: The order of semidefinite matrices: only between a matrix that is learned and a number.
+_ORDER = {ast.RShift: (">>", operator.rshift), ast.LShift: ("<<", operator.lshift)}
+_REFUSED: dict[type, str] = {
+    ast.Pow: "powers are not in the language; write numbers such as 1e-3, and squares as words such as ridge(W)",
+    ast.FloorDiv: "whole-number division is not in the language; write /",
+    ast.Mod: "remainders are not in the language",
+    ast.BoolOp: "and / or are not in the language; write one constraint for each comparison",
+    ast.Not: "not is not in the language",
+    ast.Tuple: "one expression is expected here, not several separated by commas; a list is written [a, b]",
+    ast.ListComp: "comprehensions are not in the language; write the list out",
+    ast.GeneratorExp: "comprehensions are not in the language; write the list out",
+    ast.Lambda: "functions cannot be written here",
+    ast.Attribute: "the only attributes in the language are .T, .sum(axis=...) and .trace()",
+    ast.NamedExpr: "names are not assigned here; give numbers in [parameters] and matrices in [arrays]",
+    ast.IfExp: "conditions are not in the language",
+    ast.Dict: "the language has no braces; a list is written [a, b]",
+    ast.Set: "the language has no braces; a list is written [a, b]",
+    ast.JoinedStr: "f-strings are not in the language",
+}
+
+
+class SyntaxWalk(Syntax):
+    """One text, read from its syntax tree. A method `_x` reads the nodes that Python's `ast` calls X."""
+
+    def __init__(self, text: str | Source, names: Mapping[str, object]):
+        super().__init__(text if isinstance(text, Source) else Source.of(text, "text"))
+        self.names = names
+
+    def result(self):
+        return self.value(self.body, 0)
 
     def value(self, node: ast.expr, depth: int):
-        """Return what a node of the syntax tree stands for."""
-        raise NotImplementedError
+        if depth > SETTINGS.nested_levels:
+            raise self.error(f"more than {SETTINGS.nested_levels} operators inside each other", node)
+        read = getattr(self, f"_{type(node).__name__.lower()}", None)
+        if read is None:
+            message = _REFUSED.get(type(node), f"{type(node).__name__} is not in the language")
+            raise self.error(message, node)
+        return read(node, depth + 1)
 
     def _call(self, node, depth):
         function = node.func
@@ -135,90 +209,6 @@ class CallSyntax(Syntax):
             if meant(child.id, self.names) is None:
                 line = f'{child.id} = "{unknown_of(described).__name__}"'
                 raise self.error(f"there is no name {child.id!r}; declare it in [learned]: {line}", child)
-
-
-def _typed_matrices(word, node: ast.Call) -> list[tuple[Learned, ast.expr | None]]:
-    """Return what everything that a word learns was typed as; nothing for words that learn nothing."""
-    learns = getattr(getattr(word, "atom", None), "learns", ())
-    typed = dict(zip(inspect.signature(word).parameters, node.args, strict=False)) if learns else {}
-    typed |= {keyword.arg: keyword.value for keyword in node.keywords}
-    return [(described, typed.get(described.name)) for described in learns]
-
-
-def declaration_of(kind: str) -> str:
-    """Return how a kind of unknown is declared, where it was written itself."""
-    line = declaration_line(kind)
-    what = "of weights that are" if UNKNOWNS[kind] is KernelWeights else "of matrix that is"
-    return f"{kind} is a kind {what} learned; declare {line} in [learned], and write {line.split()[0]} here"
-
-
-def shorten_text(text: str) -> str:
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-# --------------------------------------------------------------------------------------------------------------
-# Text to the same tree that Python code makes: a whitelisted walk over Python's syntax tree. Nothing is ever executed.
-#
-# What may be written: names that were given, the words of the language, numbers, + - * / @, unary minus, one comparison, indices
-# (whole numbers, names, slices, lists), `.T`, `.sum(axis=...)`, keyword arguments, lists, True, False, None and inf; of a matrix that is
-# learned, one bound `Sigma1 >> 0.01` or `Sigma1 << 100`, and `.trace()`; of kernel weights, `p_norm(theta, 2) <= 1`, and `.sum()`.
-# Everything else is refused with the place where it stands.
-
-
-_BINARY = {
-    ast.Add: ("+", operator.add),
-    ast.Sub: ("-", operator.sub),
-    ast.Mult: ("*", operator.mul),
-    ast.Div: ("/", operator.truediv),
-    ast.MatMult: ("@", operator.matmul),
-}
-_COMPARE = {
-    ast.GtE: operator.ge,
-    ast.LtE: operator.le,
-    ast.Eq: operator.eq,
-    ast.Gt: operator.gt,
-    ast.Lt: operator.lt,
-    ast.NotEq: operator.ne,
-}
-#: The order of semidefinite matrices: only between a matrix that is learned and a number.
-_ORDER = {ast.RShift: (">>", operator.rshift), ast.LShift: ("<<", operator.lshift)}
-_REFUSED: dict[type, str] = {
-    ast.Pow: "powers are not in the language; write numbers such as 1e-3, and squares as words such as ridge(W)",
-    ast.FloorDiv: "whole-number division is not in the language; write /",
-    ast.Mod: "remainders are not in the language",
-    ast.BoolOp: "and / or are not in the language; write one constraint for each comparison",
-    ast.Not: "not is not in the language",
-    ast.Tuple: "one expression is expected here, not several separated by commas; a list is written [a, b]",
-    ast.ListComp: "comprehensions are not in the language; write the list out",
-    ast.GeneratorExp: "comprehensions are not in the language; write the list out",
-    ast.Lambda: "functions cannot be written here",
-    ast.Attribute: "the only attributes in the language are .T, .sum(axis=...) and .trace()",
-    ast.NamedExpr: "names are not assigned here; give numbers in [parameters] and matrices in [arrays]",
-    ast.IfExp: "conditions are not in the language",
-    ast.Dict: "the language has no braces; a list is written [a, b]",
-    ast.Set: "the language has no braces; a list is written [a, b]",
-    ast.JoinedStr: "f-strings are not in the language",
-}
-
-
-class SyntaxWalk(CallSyntax):
-    """One text, read from its syntax tree. A method `_x` reads the nodes that Python's `ast` calls X."""
-
-    def __init__(self, text: str | Source, names: Mapping[str, object]):
-        super().__init__(text if isinstance(text, Source) else Source.of(text, "text"))
-        self.names = names
-
-    def result(self):
-        return self.value(self.body, 0)
-
-    def value(self, node: ast.expr, depth: int):
-        if depth > SETTINGS.nested_levels:
-            raise self.error(f"more than {SETTINGS.nested_levels} operators inside each other", node)
-        read = getattr(self, f"_{type(node).__name__.lower()}", None)
-        if read is None:
-            message = _REFUSED.get(type(node), f"{type(node).__name__} is not in the language")
-            raise self.error(message, node)
-        return read(node, depth + 1)
 
     def _constant(self, node, depth):
         value = node.value

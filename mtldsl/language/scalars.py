@@ -331,31 +331,10 @@ class _BinaryOperation(Scalar):
         return value
 
 
-_GREEK = {
-    name: rf"\{name}"
-    for name in [
-        "alpha",
-        "beta",
-        "gamma",
-        "delta",
-        "epsilon",
-        "zeta",
-        "eta",
-        "theta",
-        "kappa",
-        "lambda",
-        "mu",
-        "nu",
-        "xi",
-        "rho",
-        "sigma",
-        "tau",
-        "phi",
-        "chi",
-        "psi",
-        "omega",
-    ]
-} | {"lam": r"\lambda"}
+_GREEK_NAMES = (
+    "alpha beta gamma delta epsilon zeta eta theta kappa lambda mu nu xi rho sigma tau phi chi psi omega"
+)
+_GREEK = {name: rf"\{name}" for name in _GREEK_NAMES.split()} | {"lam": r"\lambda"}
 
 
 def _product_sign(symbol: str, right: Scalar) -> str:

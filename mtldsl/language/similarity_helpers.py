@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from scipy import sparse
@@ -52,7 +52,7 @@ def union(columns=None) -> TaskSimilarity:
     array([[1., 1.],
            [1., 1.]])
     """
-    return make_similarity("union", [], lambda names: [("union", _column(np.ones(len(names))))], columns)
+    return _one_kernel("union", [], lambda n: _column(np.ones(n)), columns)
 
 
 def individual(columns=None) -> TaskSimilarity:
@@ -74,9 +74,7 @@ def individual(columns=None) -> TaskSimilarity:
 
 def identity(columns=None) -> TaskSimilarity:
     """No task is like another: R = I, one weight for all tasks. Alone, with weight 1, `mkl_norm` is then `ridge`."""
-    return make_similarity(
-        "identity", [], lambda names: [("identity", sparse.eye_array(len(names), format="csr"))], columns
-    )
+    return _one_kernel("identity", [], lambda n: sparse.eye_array(n, format="csr"), columns)
 
 
 def evgeniou_pontil(lam0: float, lam1: float, columns=None) -> TaskSimilarity:
@@ -86,12 +84,8 @@ def evgeniou_pontil(lam0: float, lam1: float, columns=None) -> TaskSimilarity:
     """
     lam0 = checked_number("evgeniou_pontil", "lam0", lam0, lambda v: v > 0, "a finite number > 0")
     lam1 = checked_number("evgeniou_pontil", "lam1", lam1, lambda v: v > 0, "a finite number > 0")
-    return make_similarity(
-        "evgeniou_pontil",
-        [f"lam0={lam0:g}", f"lam1={lam1:g}"],
-        lambda names: [("evgeniou_pontil", _shared_and_own(len(names), lam0, lam1))],
-        columns,
-    )
+    shown = [f"lam0={lam0:g}", f"lam1={lam1:g}"]
+    return _one_kernel("evgeniou_pontil", shown, lambda n: _shared_and_own(n, lam0, lam1), columns)
 
 
 def domain_adaptation(columns=None) -> TaskSimilarity:
@@ -99,12 +93,14 @@ def domain_adaptation(columns=None) -> TaskSimilarity:
 
     Source: Daume, "Frustratingly easy domain adaptation", ACL 2007.
     """
-    return make_similarity(
-        "domain_adaptation",
-        [],
-        lambda names: [("domain_adaptation", _shared_and_own(len(names), 1.0, 1.0))],
-        columns,
-    )
+    return _one_kernel("domain_adaptation", [], lambda n: _shared_and_own(n, 1.0, 1.0), columns)
+
+
+def _one_kernel(
+    word: str, shown: list[str], factor: Callable[[int], sparse.csr_array], columns
+) -> TaskSimilarity:
+    """The similarity with one kernel, whose factor is known from the number of tasks."""
+    return make_similarity(word, shown, lambda names: [(word, factor(len(names)))], columns)
 
 
 # ---------------------------------------------------------------------------------------------- of groups of tasks

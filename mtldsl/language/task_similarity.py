@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -182,12 +183,7 @@ def from_kernel(R, columns=None, name: str = "kernel") -> TaskSimilarity:
             term=f"from_kernel({_shown(R)})",
             write_instead="leave it out",
         )
-    return make_similarity(
-        "from_kernel",
-        [_shown(R)],
-        lambda names: [(str(name), _in_order(R, _half(spectral, spectral.values), names))],
-        columns,
-    )
+    return _of_matrix("from_kernel", R, _half(spectral, spectral.values), str(name), columns)
 
 
 def from_similarity(Q, columns=None, name: str = "similarity") -> TaskSimilarity:
@@ -204,11 +200,13 @@ def from_similarity(Q, columns=None, name: str = "similarity") -> TaskSimilarity
             f"itself: write from_kernel({'R' if np.ndim(Q) == 2 else _shown(Q)})",
             term=typed,
         )
+    return _of_matrix("from_similarity", Q, _half(spectral, 1.0 / spectral.values), str(name), columns)
+
+
+def _of_matrix(word: str, matrix, factor: sparse.csr_array, name: str, columns) -> TaskSimilarity:
+    """The similarity with one kernel, whose factor has the rows of a matrix."""
     return make_similarity(
-        "from_similarity",
-        [_shown(Q)],
-        lambda names: [(str(name), _in_order(Q, _half(spectral, 1.0 / spectral.values), names))],
-        columns,
+        word, [_shown(matrix)], lambda names: [(name, _in_order(matrix, factor, names))], columns
     )
 
 
@@ -238,7 +236,50 @@ def _half(spectral: SpectralMatrix, values) -> sparse.csr_array:
 
 
 # --------------------------------------------------------------------------------------------------------------
-# The indicators of a tree of tasks: for every node, which tasks are below it.
+# A tree, {node: its parent}, as the groups of leaves below its nodes; of tasks, as an indicator of each group.
+
+
+def groups_of_tree(parents: Mapping, word: str) -> dict[Any, list]:
+    """{node: the leaves below it}, nodes in the order in which they are first named; leaves are the nodes that nobody's parent is.
+
+    A parent that is not named as a node is a root, as is a node whose parent is None. ModelError where parents go round in a circle, and
+    for nodes that cannot be keys of a dict, such as arrays.
+
+    >>> groups_of_tree({"a": "left", "b": "left", "c": None, "left": "all", "c": "all"}, "tree_norm")
+    {'a': ['a'], 'b': ['b'], 'c': ['c'], 'left': ['a', 'b'], 'all': ['a', 'b', 'c']}
+    """
+    for node in (*parents, *parents.values()):
+        _check_node(node, word)
+    nodes = dict.fromkeys([*parents, *(parent for parent in parents.values() if parent is not None)])
+    above = {node: _ancestors(node, parents, word) for node in nodes}
+    inner, below = set(parents.values()), {node: [] for node in nodes}
+    for leaf in (node for node in nodes if node not in inner):
+        for node in (leaf, *above[leaf]):
+            below[node].append(leaf)
+    return below
+
+
+def _check_node(node: Any, word: str) -> None:
+    try:
+        hash(node)
+    except TypeError:
+        raise ModelError(
+            f"{word}: {quoted(node)} is not a node of a tree",
+            write_instead='write {node: its parent} with names or positions, such as {"a": "all", "b": "all"}',
+        ) from None
+
+
+def _ancestors(node: Any, parents: Mapping, word: str) -> list:
+    """The nodes above a node, from its parent on. ModelError for a circle."""
+    found, above = dict[Any, None](), parents.get(node)
+    while above is not None:
+        if above == node or above in found:
+            raise ModelError(
+                f"{word}: the parents of {quoted(node)} go round in a circle; one node has to be the root"
+            )
+        found[above] = None
+        above = parents.get(above)
+    return list(found)
 
 
 def indicators_of_tree(
@@ -249,36 +290,36 @@ def indicators_of_tree(
     parents : {node: parent or None}, leaves being the names of the tasks; or positions, -1 for a root, the first T being the tasks.
     ModelError where that is not a tree (or several) over exactly these tasks.
     """
-    nodes, up = _positions(parents, names)
-    T, depth = len(names), _depths(nodes, up)
-    below: list[list[int]] = [[] for _ in nodes]
-    for t in range(T):
-        node = t
-        while node >= 0:
-            below[node].append(t)
-            node = up[node]
-    for node in range(T, len(nodes)):
-        if not below[node]:
+    place, up = {name: t for t, name in enumerate(names)}, _parents_of(parents, names)
+    below, taken = groups_of_tree(up, "tree(...)"), set(up.values())
+    for node in below:
+        if node not in place and node not in taken:
             raise ModelError(
-                f"node {nodes[node]!r} has no child and is not a task; the leaves have to be the tasks",
+                f"node {_node_text(node)!r} has no child and is not a task; the leaves have to be the tasks",
                 term="tree(...)",
             )
-    for t in range(T):
-        if len(below[t]) > 1:
-            raise ModelError(
-                f"task {nodes[t]!r} has children; the tasks have to be the leaves", term="tree(...)"
-            )
-    inner = sorted(range(T, len(nodes)), key=lambda node: depth[node])
+    for name in names:
+        if name in taken:
+            raise ModelError(f"task {name!r} has children; the tasks have to be the leaves", term="tree(...)")
+    inner = [node for node in below if node not in place]
+    inner.sort(key=lambda node: len(_ancestors(node, up, "tree(...)")))
     found = []
-    for node in [*inner, *range(T)]:
-        rows = np.array(below[node])
-        factor = sparse.csr_array((np.ones(rows.size), (rows, np.zeros(rows.size, int))), shape=(T, 1))
-        found.append((str(nodes[node]), factor))
+    for node in [*inner, *names]:
+        rows = np.array([place[leaf] for leaf in below[node]])
+        factor = sparse.csr_array(
+            (np.ones(rows.size), (rows, np.zeros(rows.size, int))), shape=(len(names), 1)
+        )
+        found.append((_node_text(node), factor))
     return found
 
 
-def _positions(parents, names) -> tuple[list, list[int]]:
-    """(the nodes, tasks first; the position of every node's parent, -1 for a root)."""
+def _node_text(node: str | int) -> str:
+    """The name of a node; of a position, one that says so."""
+    return node if isinstance(node, str) else f"node{node}"
+
+
+def _parents_of(parents, names) -> dict[str | int, str | int | None]:
+    """{node: its parent, None of a root}, tasks first; positions that are none of tasks stay numbers."""
     T = len(names)
     if not isinstance(parents, Mapping):
         if len(parents) < T:
@@ -293,7 +334,11 @@ def _positions(parents, names) -> tuple[list, list[int]]:
                     term="tree(...)",
                     write_instead=f"write a position up to {len(parents) - 1}, or -1",
                 )
-        return [*names, *(f"node{k}" for k in range(T, len(parents)))], parents.tolist()
+        nodes = [*names, *range(T, len(parents))]
+        return {
+            node: None if parent < 0 else nodes[parent]
+            for node, parent in zip(nodes, parents.tolist(), strict=True)
+        }
     # names of tasks are text, also where their ids are numbers
     parents = {str(node): None if parent is None else str(parent) for node, parent in parents.items()}
     nodes = dict.fromkeys([*parents.keys(), *(p for p in parents.values() if p is not None)])
@@ -313,23 +358,4 @@ def _positions(parents, names) -> tuple[list, list[int]]:
                 f"tree(...): task {name!r} is not in the tree; its leaves have to be the tasks, by name, as in "
                 + Spelled(f"{{{name!r}: 'group', 'group': None}}", f'{{{name} = "group"}}')
             )
-    tasks = set(names)
-    order = [*names, *(node for node in nodes if node not in tasks)]
-    place = {node: k for k, node in enumerate(order)}
-    return order, [-1 if parents.get(node) is None else place[parents[node]] for node in order]
-
-
-def _depths(nodes, up) -> list[int]:
-    """Return how far every node is from its root; ModelError for a circle."""
-    depth = [0] * len(nodes)
-    for start in range(len(nodes)):
-        node, steps = start, 0
-        while up[node] >= 0:
-            node, steps = up[node], steps + 1
-            if steps > len(nodes):
-                raise ModelError(
-                    f"the parents of node {nodes[start]!r} go round in a circle; one node has to be the root",
-                    term="tree(...)",
-                )
-        depth[start] = steps
-    return depth
+    return {node: parents.get(node) for node in dict.fromkeys([*names, *nodes])}

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from mtldsl.atoms.loss import SeparableLoss
 from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
 from mtldsl.normal_form.terms.joint_losses import RowTerm, WorstTaskTerm
 from mtldsl.normal_form.terms.structured_term import StructuredTerm
@@ -24,8 +23,7 @@ class ConstantSettings:
     plane_growths: int = 30  # growths of a bracket between planes
     plane_meetings: int = 100  # meetings of two planes; a few find the kink
     slope_growths: int = 40  # growths of a bracket between slopes: to 1e24
-    rough_rounds: int = 12  # looks at the slopes that a constant which is only a candidate is worth
-    exact_rounds: int = 200  # looks after which every third has halved away rounding
+    max_rounds: int = 200  # looks after which every third has halved away rounding
 
 
 SETTINGS = ConstantSettings()
@@ -101,8 +99,8 @@ def _lowest(look, start: float, step: float):
 Slopes = Callable[[np.ndarray], np.ndarray]
 
 
-def best_constants(form: NormalForm, rough: bool = False) -> Blocks | None:
-    """The point (`rough`: nearly, for the price of a few looks at the losses), None where no loss has an intercept. Intercepts are touched by no regularizer and no constraint, and tasks are apart there:
+def best_constants(form: NormalForm) -> Blocks | None:
+    """The point, None where no loss has an intercept. Intercepts are touched by no regularizer and no constraint, and tasks are apart there:
     in every task the slopes of the losses rise with the constant, and the best one is where their sum changes sign. In a task where it
     never does, the constant is 0 if the slope is 0 everywhere, else the end of what was searched.
     """
@@ -116,11 +114,11 @@ def best_constants(form: NormalForm, rough: bool = False) -> Blocks | None:
     for name in names:
         sharing = [loss for loss in known if name in loss.intercepts]
         if sharing:
-            x[name] = _best_of(sharing, x, rough)[None, :]
+            x[name] = _best_of(sharing, x)[None, :]
     return x
 
 
-def _best_of(sharing: Sequence[LossTerm], x: Blocks, rough: bool) -> np.ndarray:
+def _best_of(sharing: Sequence[LossTerm], x: Blocks) -> np.ndarray:
     # constants that are best for every task are so for the worst one
     sharing = [loss.each if isinstance(loss, WorstTaskTerm) else loss for loss in sharing]
     at = [loss.predictions(x) for loss in sharing]
@@ -130,16 +128,13 @@ def _best_of(sharing: Sequence[LossTerm], x: Blocks, rough: bool) -> np.ndarray:
             return _means(loss.tasks.targets - z, loss.tasks.sample_weights, loss.tasks)
         if isinstance(loss, RowTerm) and loss.map.offset is None:
             return loss.best_constants()
-        if isinstance(loss, StructuredTerm) and not rough:
+        if isinstance(loss, StructuredTerm):
             if loss.at_constants is not None:
                 return np.array([known.constant for known in loss.at_constants]) - z[loss.tasks.offsets[:-1]]
             return lowest_constants(loss, z).constants
-        known = _of_classes(loss, z)
-        if known is not None:
-            return known
     if all(loss.is_piecewise_linear for loss in sharing):  # absolute, quantile, hinge
         return _at_kinks(sharing, at)
-    return _root([_slopes_of(loss, z) for loss, z in zip(sharing, at, strict=True)], sharing[0], rough)
+    return _root(sharing, at)
 
 
 def _means(values, weights, tasks) -> np.ndarray:
@@ -185,64 +180,17 @@ def _quantile(kinks: np.ndarray, low: np.ndarray, high: np.ndarray) -> float:
 # ----------------------------------------------------------------------------------------------------- by a search
 
 
-def _counts_classes(loss: LossTerm) -> bool:
-    """Tell whether all samples of a class are the same as long as weights are zero."""
-    return isinstance(loss.atom, SeparableLoss) and loss.atom.labels == "sign" and loss.map.offset is None
-
-
-def _class_weights(loss: LossTerm) -> np.ndarray:
-    """(2, m): what the samples of labels +1, and of labels -1, weigh in every task."""
-    y, sums = loss.tasks.targets, loss.tasks.sums
-    if loss.tasks.sample_weights is None:  # counts: labels are -1 and +1
-        more, all_of_them = sums(y), loss.tasks.counts
-        return 0.5 * loss.coefficients * np.stack([all_of_them + more, all_of_them - more])
-    s = cast(np.ndarray, loss.scale)
-    return np.stack([sums(np.where(side * y > 0, s, 0.0)) for side in (1, -1)])
-
-
-def _of_classes(loss: LossTerm, z) -> np.ndarray | None:
-    """Return where the loss knows its best constants by a formula, and no task is without one of the classes."""
-    if not _counts_classes(loss):
-        return None
-    weights, atom = _class_weights(loss), cast(Any, loss.atom)
-    known = atom.constant_of_classes(*weights) if np.all(weights > 0) else None
-    return None if known is None else known - z[loss.tasks.offsets[:-1]]
-
-
-def _slopes_of(loss: LossTerm, z: np.ndarray) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """constants (m,) -> (sums of the slopes, sums of their sizes), task by task."""
-    if _counts_classes(loss):
-        # all samples of a class have the same slope: two numbers a task
-        weights = _class_weights(loss)
-        atom: Any = loss.atom
-        labels, origin = np.array([[1.0], [-1.0]]), z[loss.tasks.offsets[:-1]]
-
-        def of_classes(b):
-            u = weights * atom.slope(
-                np.broadcast_to(origin + b, weights.shape), np.broadcast_to(labels, weights.shape)
-            )
-            return u.sum(axis=0), np.abs(u).sum(axis=0)
-
-        return of_classes
-
-    def of_samples(b):
-        u = np.asarray(loss.gradient(z + np.repeat(b, loss.tasks.counts)))
-        return loss.tasks.sums(u), loss.tasks.sums(np.abs(u))
-
-    return of_samples
-
-
-def _root(parts, loss: LossTerm, rough: bool) -> np.ndarray:
-    sizes = np.zeros(loss.tasks.n_tasks)
+def _root(sharing: Sequence[LossTerm], at: Sequence[np.ndarray]) -> np.ndarray:
+    sizes = np.zeros(sharing[0].tasks.n_tasks)  # of the slopes that were asked for last
 
     def slopes(b: np.ndarray) -> np.ndarray:
-        total, size = np.zeros(b.size), np.zeros(b.size)
+        total, sizes[:] = np.zeros(b.size), 0.0
         # exp of a far bracket: infinite is as good as large
         with np.errstate(over="ignore", invalid="ignore"):
-            for part in parts:
-                one, its_size = part(b)
-                total, size = total + one, size + its_size
-        sizes[:] = size
+            for loss, z in zip(sharing, at, strict=True):
+                u = np.asarray(loss.gradient(z + np.repeat(b, loss.tasks.counts)))
+                total += loss.tasks.sums(u)
+                sizes[:] += loss.tasks.sums(np.abs(u))
         return total
 
     low, high = (
@@ -250,16 +198,16 @@ def _root(parts, loss: LossTerm, rough: bool) -> np.ndarray:
         -_bracket(lambda b: -slopes(-b), np.full(sizes.size, -1.0)),
     )
     below, above = slopes(low), slopes(high)
-    best = _regula_falsi(slopes, sizes, low, high, below, above, rough)
+    best = _regula_falsi(slopes, sizes, low, high, below, above)
     return np.where(below == above, 0.0, best)
 
 
-def _regula_falsi(slopes: Slopes, sizes, low, high, below, above, rough: bool) -> np.ndarray:
+def _regula_falsi(slopes: Slopes, sizes, low, high, below, above) -> np.ndarray:
     """Regula falsi with the end that stays halved in weight (Illinois), every third step a bisection: slopes may have steps."""
     best = at = 0.5 * (low + high)
     smallest, side = np.full(low.size, np.inf), np.zeros(low.size)
     slope = np.fmin(np.abs(below), np.abs(above))
-    for k in range(SETTINGS.rough_rounds if rough else SETTINGS.exact_rounds):
+    for k in range(SETTINGS.max_rounds):
         with np.errstate(all="ignore"):
             secant = (low * above - high * below) / (above - below)
         at = np.where(np.isfinite(secant) & (k % 3 != 2), np.clip(secant, low, high), 0.5 * (low + high))

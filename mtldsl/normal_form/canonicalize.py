@@ -24,7 +24,6 @@ from mtldsl.language.learned_unknowns import LearnedUnknown
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalars import Parameter
 from mtldsl.language.substitution import intercepts_of, why_not_intercepts
-from mtldsl.language.weights import Weights
 from mtldsl.normal_form.form import Block, FunctionTerm, LossTerm, NormalForm
 from mtldsl.normal_form.term import LinearMap, MapEntry, term_type
 from mtldsl.normal_form.terms.label_graph_term import LabelGraphTerm, labelled_totals, with_constant
@@ -147,20 +146,16 @@ def check_model(objective: Objective, constraints: Sequence[Constraint | RangeCo
             term=f"minimize({objective.text})",
             write_instead="add one, such as squared_loss(W, tasks)",
         )
-    by_name: dict[str, Weights] = {}
-    for weights in weights_of(objective, constraints):
-        if by_name.setdefault(weights.name, weights) is not weights:
-            raise ModelError(
-                f"two different weight matrices are both called {weights.name!r}: give each a name, "
-                'L, S = Weights(tasks, name="L"), Weights(tasks, name="S")'
-            )
-    names: dict[str, Parameter] = {}
-    for parameter in parameters_of(objective, constraints):
-        if names.setdefault(parameter.name, parameter) is not parameter:
-            raise ModelError(
-                f"two different parameters are both called {parameter.name!r}: give each a name, "
-                'Parameter(1.0, name="mu")'
-            )
+    for kind, found, example in (
+        ("weight matrices", weights_of(objective, constraints), 'L, S = Weights(tasks, name="L"), Weights(tasks, name="S")'),
+        ("parameters", parameters_of(objective, constraints), 'Parameter(1.0, name="mu")'),
+    ):  # fmt: skip
+        known: dict[str, Any] = {}
+        for one in found:
+            if known.setdefault(one.name, one) is not one:
+                raise ModelError(
+                    f"two different {kind} are both called {one.name!r}: give each a name, {example}"
+                )
     for term in objective.terms:
         if not (term.argument.parts or term.of_learned):
             raise ModelError(

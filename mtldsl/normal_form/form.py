@@ -92,7 +92,7 @@ class NormalForm:
         """The objective at weights of zero, constraints aside."""
         zeros = self.zeros()
         losses = sum(loss.value_at_zero(zeros) for loss in self.losses)
-        return float(losses + sum(f.value_at_zero(zeros) for f in self.functions)) + self.constant
+        return float(losses + sum(f.value(zeros) for f in self.functions)) + self.constant
 
     @cached_property
     def data_size(self) -> int:

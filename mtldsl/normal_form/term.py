@@ -173,10 +173,6 @@ class FunctionTerm:
     def value(self, x: Blocks) -> float:
         return 0.0 if self.is_constraint else self.coefficient * self.atom.value(self.map.forward(x))
 
-    def value_at_zero(self, zeros: Blocks) -> float:
-        """The same at blocks of zeros."""
-        return 0.0 if self.atom.norm and self.map.offset is None else self.value(zeros)
-
     def violation(self, x: Blocks) -> float:
         return self.atom.violation(self.map.forward(x)) if isinstance(self.atom, Set) else 0.0
 
@@ -215,7 +211,6 @@ class TermSettings:
     """Sizes of what terms hold."""
 
     slab_entries: int = 1 << 22  # entries of inputs whose absolute values are taken at once
-    kept_entries: int = 1 << 23  # most predictions that are kept beside the last value asked for: 64 MB
 
 
 SETTINGS = TermSettings()
@@ -315,7 +310,7 @@ class LossTerm:
         atom = self.atom
         if not (isinstance(atom, SeparableLoss) and self.shifts_apart) or atom.smooth:
             return None
-        z, y = self.known_predictions(x), self.tasks.targets
+        z, y = self.predictions(x), self.tasks.targets
         summed = (self.column_lengths * np.abs(self.map.forward(x))).sum(axis=0)
         for name in self.intercepts:
             summed = summed + np.abs(x[name][0])
@@ -328,7 +323,7 @@ class LossTerm:
         """Return what `SeparableLoss.summands` adds up to."""
         if not isinstance(self.atom, SeparableLoss) or type(self.atom).summands is SeparableLoss.summands:
             return 0.0
-        sizes = self.atom.summands(self.known_predictions(x), self.tasks.targets)
+        sizes = self.atom.summands(self.predictions(x), self.tasks.targets)
         assert sizes is not None
         return float(sizes.sum() if self.scale is None else self.scale @ sizes)
 
@@ -359,7 +354,7 @@ class LossTerm:
         def size(u, z, y):
             return np.abs(u) * np.maximum(np.abs(z), np.abs(y))
 
-        return self.tasks.sums_of(size, np.asarray(u), self.known_predictions(x), self.tasks.targets)
+        return self.tasks.sums_of(size, np.asarray(u), self.predictions(x), self.tasks.targets)
 
     def residual_squares(self, x: Blocks) -> np.ndarray:
         """(m,) ||z_i - y_i||^2, samples weighted."""
@@ -403,38 +398,9 @@ class LossTerm:
         for name in self.intercepts:
             into[name] += self.tasks.sums(u)[None, :]
 
-    @cached_property
-    def _reads(self) -> tuple[str, ...]:
-        """The blocks that its predictions are made of."""
-        return (*self.map.blocks, *self.intercepts)
-
     def value_at(self, x: Blocks) -> float:
-        """Its part of the objective at a point. The last answer is kept: along a path a solve begins where the one before ended."""
-        if not self._is_known(x):
-            self.seen_at(x)
-        return self.__dict__["_last"][1]
-
-    def seen_at(self, x: Blocks) -> np.ndarray:
-        """The predictions at a point of which `value_at` is going to be asked: one product serves both. They are not to be written into."""
-        z = self.predictions(x)
-        here = [x[name].copy() for name in self._reads]
-        self.__dict__["_last"] = (
-            here,
-            self.value(z),
-            z if isinstance(z, np.ndarray) and z.size <= SETTINGS.kept_entries else None,
-        )
-        return z
-
-    def known_predictions(self, x: Blocks) -> np.ndarray:
-        """`predictions`, without a product where `value_at` has just been asked of the same point; not to be written into."""
-        known = self.__dict__["_last"][2] if self._is_known(x) else None
-        return self.predictions(x) if known is None else known
-
-    def _is_known(self, x: Blocks) -> bool:
-        last = self.__dict__.get("_last")
-        return last is not None and all(
-            (x[name] == kept).all() for name, kept in zip(self._reads, last[0], strict=True)
-        )
+        """Its part of the objective at a point."""
+        return self.value(self.predictions(x))
 
     def value_at_zero(self, zeros: Blocks) -> float:
         """The same at blocks of zeros; asked once."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -50,6 +49,7 @@ class SubgradientBoxes:
 
     losses     : those that share an intercept
     low, width : (n,) of every loss, flat
+    typed      : the loss with the kink, "" where the set is one point
     sums       : (m,) the sums over tasks, 0 where intercepts balance them; None: not given
     """
 
@@ -63,7 +63,9 @@ class SubgradientBoxes:
     ):
         self.losses, self.typed, self.sums = losses, typed, sums
         self.cuts = np.cumsum([one.size for one in low])[:-1]
-        self.order = _by_task(losses)  # several losses: their samples side by side, task after task
+        tasks = [np.repeat(np.arange(loss.tasks.n_tasks), loss.tasks.counts) for loss in losses]
+        # samples of all losses side by side, task after task
+        self.order = np.argsort(np.concatenate(tasks), kind="stable")
         self.low, self.width = self._together(low), self._together(width)
         self.starts = np.sum([loss.tasks.offsets for loss in losses], axis=0).astype(np.int64)
         if sums is not None:
@@ -77,6 +79,7 @@ class SubgradientBoxes:
                 self.typed = ""
 
     def middle(self) -> list[np.ndarray]:
+        """A point of the set."""
         if self.sums is None:
             return self._apart(self.low + 0.5 * self.width)
         return self._apart(
@@ -84,7 +87,10 @@ class SubgradientBoxes:
         )
 
     def highest(self, scores: list[np.ndarray]) -> tuple[list[np.ndarray], float]:
-        """The highest sum gives the room there is to the kinks with the highest scores: a fractional knapsack."""
+        """(a point of the set where sum <u, scores> is largest, None where it is not at hand; an upper bound of that sum).
+
+        The highest sum gives the room there is to the kinks with the highest scores: a fractional knapsack.
+        """
         z = self._together(scores)
         if self.sums is None:
             u = self.low + np.where(z > 0, self.width, 0.0)
@@ -106,47 +112,24 @@ class SubgradientBoxes:
         return np.repeat(values, np.diff(self.starts))
 
     def _together(self, parts: Sequence[np.ndarray]) -> np.ndarray:
-        return np.asarray(parts[0]) if self.order is None else np.concatenate(parts)[self.order]
+        return np.concatenate(parts)[self.order]
 
     def _apart(self, flat: np.ndarray) -> list[np.ndarray]:
-        if self.order is None:
-            return [flat]
         back = np.empty_like(flat)
         back[self.order] = flat
         return np.split(back, self.cuts)
 
 
-def _by_task(losses: Sequence[LossTerm]) -> np.ndarray | None:
-    if len(losses) == 1:
-        return None
-    tasks = [np.repeat(np.arange(loss.tasks.n_tasks), loss.tasks.counts) for loss in losses]
-    return np.argsort(np.concatenate(tasks), kind="stable")
-
-
 def two_lines(loss: LossTerm, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(low, width) of the slopes at predictions z of a loss of two lines a sample; the width is zero away from its kinks.
-
-    z : (N,), without weights: one number a task where the weights have no offset, so that two labels are two slopes.
-    """
-    atom: Any = loss.atom
-    y, offsets = loss.tasks.targets, loss.tasks.offsets.tolist()
-    rows = [slice(a, b) for a, b in pairwise(offsets)]
-    low, width = np.empty(z.size), np.empty(z.size)
-    if atom.labels == "sign" and loss.map.offset is None:
-        labels = np.repeat([[1.0], [-1.0]], len(rows), axis=1)
-        lows, widths = _ends(z[offsets[:-1]], *atom.zero_interval(labels), *atom.dual_interval(labels))
-        for i, own in enumerate(rows):
-            positive = y[own] > 0
-            low[own] = np.where(positive, *lows[:, i])
-            width[own] = np.where(positive, *widths[:, i])
-    else:
-        ends = [np.broadcast_to(end, y.shape) for end in (*atom.zero_interval(y), *atom.dual_interval(y))]
-        for own in rows:  # a task at a time stays in the cache
-            low[own], width[own] = _ends(z[own], *(end[own] for end in ends))
-    if loss.scale is not None:
-        low *= loss.scale
-        width *= loss.scale
-    return low, width
+    """(low, width) of the slopes at predictions z of a loss of two lines a sample; the width is zero away from its kinks."""
+    atom, y = cast(SeparableLoss, loss.atom), loss.tasks.targets
+    a, b = cast(tuple, atom.zero_interval(y))
+    low, high = atom.dual_interval(y)
+    at_a, at_b = (np.abs(z - kink) <= SETTINGS.rounding_share * (np.abs(z) + np.abs(kink)) for kink in (a, b))
+    least = np.where(at_a | (z < a), low, np.where(at_b | (z < b), 0.0, high))
+    most = np.where(at_b | (z > b), high, np.where(at_a | (z > a), 0.0, low))
+    scale = 1.0 if loss.scale is None else loss.scale
+    return scale * least, scale * (most - least)
 
 
 def flips(term: StructuredTerm) -> tuple[np.ndarray, np.ndarray]:
@@ -160,38 +143,11 @@ def flips(term: StructuredTerm) -> tuple[np.ndarray, np.ndarray]:
     return low, width
 
 
-def _ends(z, a, b, low, high) -> tuple[np.ndarray, np.ndarray]:
-    at_a, at_b = (np.abs(z - kink) <= SETTINGS.rounding_share * (np.abs(z) + np.abs(kink)) for kink in (a, b))
-    least = np.where(at_a | (z < a), low, np.where(at_b | (z < b), 0.0, high))
-    most = np.where(at_b | (z > b), high, np.where(at_a | (z > a), 0.0, low))
-    return least, most - least
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The slopes of the losses where the weights are zero: one point where they are smooth, a convex set of points at kinks.
 
 
-class SubgradientsAtZero(Protocol):
-    """A convex set of u = (one flat array a loss): the subgradients at zero weights that balance every intercept."""
-
-    @property
-    def losses(self) -> Sequence[LossTerm]: ...
-
-    @property
-    def typed(self) -> str:
-        """The loss with the kink, "" where the set is one point."""
-        ...
-
-    def middle(self) -> list[np.ndarray]:
-        """A point of the set."""
-        ...
-
-    def highest(self, scores: list[np.ndarray]) -> tuple[list[np.ndarray] | None, float]:
-        """(a point of the set where sum <u, scores> is largest, None where it is not at hand; an upper bound of that sum)."""
-        ...
-
-
-def slopes_at_zero(form: NormalForm, typed: str) -> tuple[list[SubgradientsAtZero], Callable[[], float]]:
+def slopes_at_zero(form: NormalForm, typed: str) -> tuple[list[Slopes], Callable[[], float]]:
     """(the sets whose sum are the slopes, what asks for the losses' value there). ModelError for a kink of which nothing is known."""
     known = best_constants(form)
     if known is None and any(loss.intercepts for loss in form.losses):
@@ -201,7 +157,7 @@ def slopes_at_zero(form: NormalForm, typed: str) -> tuple[list[SubgradientsAtZer
             write_instead="choose values by some of the rows, tasks.subsample(rows)",
         )
     x = known or form.zeros()
-    sets: list[SubgradientsAtZero] = []
+    sets: list[Slopes] = []
     points = []
     for losses in _sharing(form):
         at = [loss.predictions(x) for loss in losses]
@@ -220,7 +176,7 @@ def _sharing(form: NormalForm) -> Iterator[list[LossTerm]]:
         yield group
 
 
-def _set_of(losses: list[LossTerm], at, typed: str) -> SubgradientsAtZero:
+def _set_of(losses: list[LossTerm], at, typed: str) -> Slopes:
     ends = [_ends_of(loss, z, len(losses)) for loss, z in zip(losses, at, strict=True)]
     kinked = [
         loss
@@ -228,17 +184,17 @@ def _set_of(losses: list[LossTerm], at, typed: str) -> SubgradientsAtZero:
         if (not _is_smooth_at(loss, z) if own is None else own[1].any())
     ]
     if not kinked:
-        return _SinglePoint(losses, [loss.gradient(z) for loss, z in zip(losses, at, strict=True)])
+        return SinglePoint(losses, [loss.gradient(z) for loss, z in zip(losses, at, strict=True)])
     culprit = kinked[0]
     if all(own is not None for loss, own in zip(losses, ends, strict=True) if loss in kinked):
-        low, width = [], []
-        for loss, z, own in zip(losses, at, ends, strict=True):
-            own = (np.asarray(loss.gradient(z)), np.zeros(z.size)) if own is None else own
-            low.append(own[0])
-            width.append(own[1])
+        boxes = [
+            (np.asarray(loss.gradient(z)), np.zeros(z.size)) if own is None else own
+            for loss, z, own in zip(losses, at, ends, strict=True)
+        ]
+        low, width = zip(*boxes, strict=True)
         return SubgradientBoxes(losses, low, width, culprit.typed, _sums_of(losses))
     if isinstance(culprit, StructuredTerm) and len(losses) == 1:
-        return _PlaneMixtures(culprit, at[0])
+        return PlaneMixtures(culprit, at[0])
     raise ModelError(
         f"known for losses that are differentiable where the weights are zero"
         f"{' and the intercepts optimal' if culprit.intercepts else ''}, and for kinks of hinge, absolute and quantile losses; "
@@ -284,11 +240,13 @@ def _is_smooth_at(loss: LossTerm, z: np.ndarray) -> bool:
     return True
 
 
-class _SinglePoint:
-    typed = ""
+@dataclass(frozen=True)
+class SinglePoint:
+    """The slopes u of smooth losses, one each, also of rows elsewhere; its members are those of `SubgradientBoxes`."""
 
-    def __init__(self, losses: Sequence[LossTerm], u):
-        self.losses, self.u = losses, u
+    losses: Sequence[LossTerm]
+    u: list
+    typed: str = ""
 
     def middle(self):
         return self.u
@@ -297,18 +255,16 @@ class _SinglePoint:
         return self.u, float(sum(u @ z for u, z in zip(self.u, scores, strict=True)))
 
 
-class _PlaneMixtures:
-    """The planes of a structured hinge that are highest at zero, and their mixtures."""
+class PlaneMixtures:
+    """The planes of a structured hinge that are highest at zero, and their mixtures; its members are those of `SubgradientBoxes`."""
 
     def __init__(self, term: StructuredTerm, z: np.ndarray):
         self.losses, self.typed, self.term = (term,), term.typed, term
         offset = term.offset_predictions()
-        self.origin = z if offset is None or not term.intercepts else offset
-        self.origin = np.zeros_like(z) if offset is None else self.origin
-        self.is_plain = offset is None
+        self.origin = np.zeros_like(z) if offset is None else offset
         self.constants: np.ndarray | None = None
         self.value, self.u, _ = self._at(np.zeros_like(z))
-        if self.is_plain:  # all samples of a class are alike: so may be their slopes
+        if offset is None:  # all samples of a class are alike: so may be their slopes
             for rows, _, _, _, classes in term.tasks_apart:
                 own = self.u[rows]
                 for members in classes:
@@ -345,6 +301,10 @@ class _PlaneMixtures:
         return ([u] if is_member else None), rise + SETTINGS.probe_rounding_share * abs(rise)
 
 
+#: the convex set of u = (one flat array a loss): the subgradients at zero weights that balance every intercept
+Slopes = SinglePoint | SubgradientBoxes | PlaneMixtures
+
+
 # --------------------------------------------------------------------------------------------------------------
 # Where zero weights are optimal: the smallest multiple of a norm's dual ball that meets the slopes of the losses, from both sides.
 
@@ -365,22 +325,12 @@ class AllowedSigns(NamedTuple):
         return self.rise is not None or self.fall is not None
 
 
-class CriticalBounds(NamedTuple):
-    """Zero is optimal from `high` times the norm on, and is not below `low` times it; `kinked`: the loss to which a gap is due."""
-
-    low: float
-    high: float
-    kinked: str
-
-    @property
-    def exact(self) -> bool:
-        return self.high - self.low <= SETTINGS.agreement_tol * self.high
-
-
 def critical_multiple(
-    sets: Sequence[SubgradientsAtZero], norm: FunctionTerm, block: str, zeros, signs: AllowedSigns
-) -> CriticalBounds:
-    """The smallest t such that -X^T u, without what bounds hold, is in t times the dual ball for some slopes u.
+    sets: Sequence[Slopes], norm: FunctionTerm, block: str, zeros, signs: AllowedSigns
+) -> tuple[float, float, str]:
+    """(low, high, the loss whose kink sets them apart): zero is optimal from `high` times the norm on, and is not below `low` times it.
+
+    That is the smallest t such that -X^T u, without what bounds hold, is in t times the dual ball for some slopes u.
 
     Any u gives an upper bound. Any direction D gives a lower one: zero is not optimal where the losses fall faster along D than
     t norm(D) rises. The two are a saddle point: the best D for one u is a proximal step, the best u for one D a selection.
@@ -389,10 +339,10 @@ def critical_multiple(
     held = signs.allowed(pull)
     high, low = norm.dual_gauge(held), 0.0
     if high == 0.0:
-        return CriticalBounds(0.0, 0.0, "")
+        return 0.0, 0.0, ""
     kinked = next((s.typed for s in sets if s.typed), "")
     if not kinked and (not signs.bind or norm.atom.monotone):
-        return CriticalBounds(high, high, "")
+        return high, high, ""
     if not norm.atom.monotone:
         high = min(high, norm.dual_gauge(pull))
     # any direction is right; what pulls is the one of a norm without a proximal step, such as max_norm
@@ -400,18 +350,18 @@ def critical_multiple(
     D = signs.allowed(norm.prox(held, step)) if norm.atom.exact_prox else held
     length = norm.coefficient * norm.atom.value(D)
     if not 0.0 < length < np.inf:
-        return CriticalBounds(low, high, kinked)
+        return low, high, kinked
     if not kinked:
-        return CriticalBounds(max(float(np.vdot(pull, D)) / length, 0.0), high, "")
+        return max(float(np.vdot(pull, D)) / length, 0.0), high, ""
     looks = [s.highest([_scores(loss, {**zeros, block: D}) for loss in s.losses]) for s in sets]
     low = max(low, -sum(rise for _, rise in looks) / length)
     points = [u for u, _ in looks]
     if high - low > SETTINGS.agreement_tol * high and all(u is not None for u in points):
         high = _lowest_between(pull, -_adjoint(sets, points, block, zeros), high, norm, signs)
-    return CriticalBounds(min(low, high), high, kinked)
+    return min(low, high), high, kinked
 
 
-def pull_of(sets: Sequence[SubgradientsAtZero], block: str, zeros) -> np.ndarray:
+def pull_of(sets: Sequence[Slopes], block: str, zeros) -> np.ndarray:
     """Minus the losses' slope at zero, where it is one: zero where it is no more than the rounding of its own sums."""
     slopes = [s.middle() for s in sets]
     pull, size = (
@@ -425,7 +375,7 @@ def pull_of(sets: Sequence[SubgradientsAtZero], block: str, zeros) -> np.ndarray
 
 
 def scale_of(
-    sets: Sequence[SubgradientsAtZero],
+    sets: Sequence[Slopes],
     norm: FunctionTerm,
     block: str,
     form: NormalForm,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from mtldsl.solution.solution import Solution
 from mtldsl.utils import interrupts
 from mtldsl.utils.parallel import on_one_blas_thread
 from mtldsl.utils.progress import default_cross_check
-from mtldsl.utils.validation import as_flag
+from mtldsl.utils.validation import as_flag, as_float
 
 # --------------------------------------------------------------------------------------------------------------
 # The cross-check that a solve makes by itself: `solve(cross_check=...)`, and what `mtl.defaults` says where that is not given.
@@ -166,13 +165,13 @@ def cross_check(
     >>> check.agrees, round(check.fast_by_reference, 6)
     (True, 3.0)
     """
-    if max_seconds is not None and not (_is_real(max_seconds) and max_seconds > 0):
+    if max_seconds is not None and not (as_float(max_seconds) or 0.0) > 0.0:
         raise SolverError(
             term=f"cross_check(max_seconds={max_seconds!r})",
             write_instead="write a positive number of seconds, or None",
         )
     raise_on_disagreement = as_flag(raise_on_disagreement, "cross_check(raise_on_disagreement", SolverError)
-    if tol is not None and not (_is_real(tol) and 0 < tol < 1):
+    if tol is not None and not 0.0 < (as_float(tol) or 0.0) < 1.0:
         raise SolverError(
             "tol is a relative difference between 0 and 1, such as 1e-6, or None",
             term=f"cross_check(tol={tol!r})",
@@ -246,10 +245,6 @@ def _check_drawn_rows(problem: Any, solution: Solution | None, max_size: int | N
     parts = apart.storage_facts()["parts"]
     scope = f"on {rows} rows a task, drawn where the rows are (random_state={random_state}), in {parts} parts"
     return problem.with_tasks(some).form(), ours, scope
-
-
-def _is_real(value) -> bool:
-    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
 
 
 def _solved(problem: Any, **options) -> Solution:

@@ -19,6 +19,7 @@ from mtldsl.normal_form.terms.structure_term import (
     MajorizationStep,
     Structures,
     StructureTerm,
+    kept_value,
     structure_terms,
 )
 from mtldsl.problems.cross_check_comparison import TOLERANCE, BlockCheck, BlockRow, MajorizationRow
@@ -221,7 +222,7 @@ def check_blocks(
         scope=scope,
         solver=solution.solver,
         status=solution.status,
-        objective=_by_fast(form, solution.blocks, structures),
+        objective=kept_value(form, solution.blocks, structures),
         objective_by_reference=objective,
         claimed=solution.objective,
         dual_bound=solution.dual_bound,
@@ -232,17 +233,6 @@ def check_blocks(
         fast_seconds=solution.seconds,
         tol=max(row.allowed for row in rows),
     )
-
-
-def _by_fast(form: NormalForm, blocks: Blocks, structures: Structures) -> float:
-    """The objective by mtldsl's formulas, at weights and learned matrices."""
-    learning = learning_terms(form)
-    losses = sum(loss.value(loss.predictions(blocks)) for loss in form.losses)
-    functions = sum(
-        f.value_at(blocks, structures) if isinstance(f, StructureTerm) and f in learning else f.value(blocks)
-        for f in form.functions
-    )
-    return float(losses + functions) + form.constant
 
 
 @dataclass(frozen=True)
@@ -268,10 +258,10 @@ class _ComparedPoint:
         found = self._least(touching, self.blocks, self.structures, self.size)
         if found is None:
             return []
-        allowed = self._tolerance(found.backend) + self.solution_tol
-        least, method = self.objective - found.gain, f"cvxpy, {found.backend}"
-        seconds = time.perf_counter() - started
-        return [BlockRow(name, self.objective, least, method, found.size, seconds, allowed)]
+        gain, size, backend = found
+        allowed, seconds = self._tolerance(backend) + self.solution_tol, time.perf_counter() - started
+        least, method = self.objective - gain, f"cvxpy, {backend}"
+        return [BlockRow(name, self.objective, least, method, size, seconds, allowed)]
 
     def majorization_rows(self, step: MajorizationStep) -> list[BlockRow]:
         """The majoriser of a step, formed by the reference: that it touches, lies above, and is least where the step ended."""
@@ -292,15 +282,16 @@ class _ComparedPoint:
             found = self._least(majorizer, step.after, structures, size)
             if found is None:
                 continue
+            gain, relative_to, backend = found
             rows.append(
                 MajorizationRow(
                     f"majorisation step {step.iteration}: weights",
                     at_after,
-                    at_after - found.gain,
-                    f"cvxpy, {found.backend}",
-                    found.size,
+                    at_after - gain,
+                    f"cvxpy, {backend}",
+                    relative_to,
                     time.perf_counter() - started,
-                    self._tolerance(found.backend) + step.accuracy,
+                    self._tolerance(backend) + step.accuracy,
                     touching=(at_before - before) / size_of(form, step.before, before),
                     margin=(at_after - after) / size,
                 )
@@ -330,30 +321,22 @@ class _ComparedPoint:
 
     def _least(
         self, form: NormalForm, blocks: Blocks, structures: Structures, size: float
-    ) -> _BlockGain | None:
-        """Return what the reference gains over the weights; None where the form cannot be restricted to the tasks `which`."""
+    ) -> tuple[float, float, str] | None:
+        """(by how much the reference lowers the objective over the weights, what that is relative to, cvxpy's backend); None where the form
+        cannot be restricted to the tasks `which`."""
         from mtldsl.reference.majorization import of_tasks, why_not_by_tasks
         from mtldsl.reference.majorization import value_and_violation as of_convex
 
         if self.which is None:
             _, point = solved_by_reference(FixedStructures(structures).apply(form)[0], self.backend)
             now, least = (value_and_violation(form, x, structures)[0] for x in (blocks, point.blocks))
-            return _BlockGain(now - least, size, point.backend)
+            return now - least, size, point.backend
         if why_not_by_tasks(form) is not None:
             return None
         form, blocks = of_tasks(form, blocks, self.which)
         _, point = solved_by_reference(form, self.backend)
         now, least, at_zero = (of_convex(form, x)[0] for x in (blocks, point.blocks, form.zeros()))
-        return _BlockGain(now - least, max(abs(now), 1e-8 * abs(at_zero)), point.backend)
-
-
-@dataclass(frozen=True)
-class _BlockGain:
-    """By how much the reference lowers an objective, what that is relative to, and the backend of cvxpy that did."""
-
-    gain: float
-    size: float
-    backend: str
+        return now - least, max(abs(now), 1e-8 * abs(at_zero)), point.backend
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -130,7 +130,7 @@ def cross_validate(
             ]
         # after the folds, of which a mistake is found at once
         chosen = checked_choice(problem, lam, values, between, regret, max_fits, solve_options, _TYPED)
-        grid = grid_of(problem, lam, values, _TYPED) if chosen is None else chosen.ends
+        grid = grid_of(problem, lam, values, _TYPED) if chosen is None else chosen.values(chosen.between)
         if refit == "one_se" and len(grid.parameters) > 1:
             raise ModelError(
                 "the one-standard-error rule is of one parameter", term=f"{_TYPED}({{...}}, refit='one_se')", write_instead="write refit=True"

@@ -20,7 +20,6 @@ from scipy import sparse
 from mtldsl.atoms.loss import SeparableLoss
 from mtldsl.certificates.dual_bound import ROUNDING_UNITS, Bound, prove
 from mtldsl.certificates.multipliers import SETTINGS as MULTIPLIERS
-from mtldsl.data.tasks import Tasks
 from mtldsl.errors import ModelError, SolverError
 from mtldsl.language.scalars import Parameter
 from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm, single_block
@@ -238,16 +237,11 @@ class ScoredRows:
     """Rows of every task, x of its scores x^T w, flat, task after task; less the `centre` (d, m) of a task, where there is one."""
 
     def __init__(self, inputs: Any, centre: np.ndarray | None, factors: np.ndarray):
-        self._inputs, self._centre, self._factors = inputs, centre, factors
-        m = len(factors)
-        each = [inputs] * m if not isinstance(inputs, list) else inputs
-        self.counts = np.array([X.shape[0] for X in each], dtype=int)
-        self.task = np.repeat(np.arange(m), self.counts)
-        squares = (
-            np.concatenate([_row_squares(X) for X in each])
-            if isinstance(inputs, list)
-            else np.tile(_row_squares(inputs), m)
-        )
+        self._centre, self._factors = centre, factors
+        self._inputs: list = inputs if isinstance(inputs, list) else [inputs] * len(factors)
+        self.counts = np.array([X.shape[0] for X in self._inputs], dtype=int)
+        self.task = np.repeat(np.arange(len(factors)), self.counts)
+        squares = np.concatenate([_row_squares(X) for X in self._inputs])
         sizes = squares
         if centre is not None:
             far = np.einsum("ji,ji->i", centre, centre)[self.task]
@@ -261,20 +255,14 @@ class ScoredRows:
 
     def scores(self, W: np.ndarray, centred: bool = True) -> np.ndarray:
         """(N,) the scores of weights (d, m)."""
-        if isinstance(self._inputs, list):
-            flat = np.concatenate([X @ w for X, w in zip(self._inputs, W.T, strict=True)])
-        else:
-            flat = np.asarray(self._inputs @ W).T.ravel()
+        flat = np.concatenate([X @ w for X, w in zip(self._inputs, W.T, strict=True)])
         if self._centre is None or not centred:
             return flat
         return flat - np.einsum("ji,ji->i", self._centre, W)[self.task]
 
     def lengths_of(self, g: np.ndarray) -> np.ndarray:
         """(m,) lengths of the sums of g_j x_j over the rows of a task, as those of rows."""
-        if isinstance(self._inputs, list):
-            summed = np.column_stack([X.T @ own for X, own in zip(self._inputs, self.split(g), strict=True)])
-        else:
-            summed = np.asarray(self._inputs.T @ g.reshape(len(self.counts), -1).T)
+        summed = np.column_stack([X.T @ own for X, own in zip(self._inputs, self.split(g), strict=True)])
         if self._centre is not None:
             summed = summed - self._centre * self.sums(g)
         sizes = np.bincount(self.task, np.abs(g) * self._sizes, len(self.counts))
@@ -294,15 +282,6 @@ def _row_squares(X: Any) -> np.ndarray:
     return (
         np.asarray(X.multiply(X).sum(axis=1)).ravel() if sparse.issparse(X) else np.einsum("ij,ij->i", X, X)
     )
-
-
-def training_rows(tasks: Tasks, centre: np.ndarray, factors: np.ndarray) -> ScoredRows:
-    """The labelled rows of every task, in the order of its labels."""
-    if not tasks.is_shared:
-        return ScoredRows(list(tasks.inputs), centre, factors)
-    if tasks.mask is None:
-        return ScoredRows(tasks.X, centre, factors)
-    return ScoredRows([tasks.X[there] for there in tasks.mask.T], centre, factors)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -336,7 +315,7 @@ class Fit:
 
 
 class FoldBounds:
-    """Bounds of the scores of one fold's held-out rows: `fit` for every solution, `between` for two of them.
+    """Bounds of the scores of one fold's held-out rows: `fit` for every solution, a `Bracket` for two of them.
 
     rows_held_out : inputs of the rows to score, of the shared table, or of every task that is learned
     """
@@ -350,7 +329,7 @@ class FoldBounds:
         if model.intercept is not None:
             tasks = form.losses[0].tasks
             self._centre = tasks.adjoint(np.ones(tasks.n_samples)) / tasks.counts
-            self._training = training_rows(tasks, self._centre, model.row_factors)
+            self._training = ScoredRows(list(tasks.inputs), self._centre, model.row_factors)
         self.rows = ScoredRows(rows_held_out, self._centre, model.row_factors)
 
     def fit(self, form: NormalForm, value: float, blocks: Blocks, bound: Bound | None) -> Fit:
@@ -395,10 +374,6 @@ class FoldBounds:
         training = [] if self._training is None else [self._training.scores(A) for A in vectors]
         scores = [self.rows.scores(A) for A in vectors]
         return Fit(value, vectors, scores, training, z, u, parts, constant, work, pull, residual, reach)
-
-    def between(self, a: Fit, b: Fit) -> Bracket:
-        """Bounds at the values between those of two fits."""
-        return Bracket(self, a, b)
 
 
 @dataclass(frozen=True, eq=False)

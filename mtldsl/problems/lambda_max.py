@@ -11,7 +11,7 @@ import numpy as np
 from mtldsl.atoms.matrix_function import MatrixFunction
 from mtldsl.atoms.prox.composition import prox_of_sum, unsupported_reason
 from mtldsl.errors import ModelError
-from mtldsl.language.objective import Objective
+from mtldsl.language.objective import Term
 from mtldsl.language.scalars import Parameter, Scalar
 from mtldsl.normal_form.canonicalize import on_weights, to_normal_form
 from mtldsl.normal_form.form import NormalForm
@@ -224,165 +224,133 @@ def lambda_max(statement: Statement, parameter: Parameter) -> CriticalValue:
     most 1/k of the losses. ModelError, saying what is in the way, for other models.
     """
     # 0 is optimal iff minus some slopes of the losses lie in the norm's dual ball of radius lambda, but for entries that bounds hold back
-    typed = f"lambda_max({quoted(parameter)})"
-    require_own(parameter, statement.parameters, typed)
-    typed = f"lambda_max({parameter.name})"
-    terms = statement.objective.terms
+    require_own(parameter, statement.parameters, f"lambda_max({quoted(parameter)})")
+    typed, terms = f"lambda_max({parameter.name})", statement.objective.terms
     scaled = [term for term in terms if parameter in term.coefficient.parameters]
-    if any(parameter in c.of_radius for c in on_weights(statement.constraints)):
-        raise ModelError(
-            f"{parameter.name} is a radius: the weights vanish where it is 0, and only there",
-            term=typed,
-            write_instead=f"give the values of a path yourself, from small to large: problem.path({parameter.name}, [...])",
-        )
-    if not scaled:
-        raise ModelError(
-            f"the parameter must be a factor of a term; here it occurs inside the terms of "
-            f"{statement.objective.text} only",
-            term=typed,
-        )
-    for term in scaled:
-        if not _is_proportional(term.coefficient, parameter):
-            raise ModelError(
-                f"{term.text} is not proportional to {parameter.name}; known for a coefficient "
-                f"that is a number > 0 times {parameter.name}",
-                term=typed,
-            )
-    if not statement.is_convex:
-        culprit = next(term for term in terms if not term.atom.convex)
-        raise ModelError(
-            f"{culprit.text} is not convex, so that zero may be stationary without being optimal",
-            term=typed,
-        )
-    for term in terms:
-        if term.worst:
-            raise ModelError(
-                f"{term.atom_text} has a kink at zero, where several tasks are the worst",
-                term=typed,
-                write_instead=f"give the values of a path yourself: problem.path({parameter.name}, [...])",
-            )
-    for constraint in on_weights(statement.constraints):
-        _require_zero(constraint, parameter)
-    penalties = [term for term in terms if not term.is_loss and not _is_flat_at_zero(term)]
     quadratics = [term for term in terms if not term.is_loss and _is_half_a_squared_norm(term)]
+    penalties = [term for term in terms if not term.is_loss and not _is_flat_at_zero(term)]
     has_scale = not penalties and len(quadratics) == 1
-    if len(statement.weights) != 1 or not (
-        has_scale
-        or (penalties and all(isinstance(term.atom, MatrixFunction) and term.atom.norm for term in penalties))
-    ):
-        kinds = ", ".join(term.atom_text for term in penalties) or "no norm"
-        raise ModelError(
-            f"known for one weight matrix with norms (a ridge may stand beside them); "
-            f"here: {', '.join(w.name for w in statement.weights)} with {kinds}",
-            term=typed,
-        )
-    penalty = (quadratics if has_scale else penalties)[0]
-    losses = [term for term in terms if term.is_loss]
-    on_norm = any(term in scaled for term in ((penalty,) if has_scale else penalties))
-    on_losses = [term for term in losses if term in scaled]
-    if (on_norm and on_losses) or (on_losses and len(on_losses) != len(losses)):
-        raise ModelError(
-            "the parameter must multiply the norm alone, or all losses alone",
-            term=typed,
-        )
-    if not on_norm and not on_losses:
-        raise ModelError(
-            f"{scaled[0].text} is flat at zero, so no value of {parameter.name} makes the solution zero",
-            term=typed,
-        )
-    with _at_one(parameter):
-        form = to_normal_form(Objective(terms), list(statement.constraints), "", {})
-        found_norms = [
-            next(f for f in form.functions if f.typed == term.text) for term in penalties or [penalty]
-        ]
-        for term, norm in zip(penalties or [penalty], found_norms, strict=True):
+    penalties = quadratics if has_scale else penalties
+    what, write_instead = _why_unknown(statement, parameter, scaled, penalties, has_scale) or ("", "")
+    if what:
+        raise ModelError(what, term=typed, write_instead=write_instead)
+    on_norm = any(term in scaled for term in penalties)
+    with _at_one(parameter), one_blas_thread():
+        form = to_normal_form(statement.objective, list(statement.constraints), "", {})
+        norms = [next(f for f in form.functions if f.typed == term.text) for term in penalties]
+        for term, norm in zip(penalties, norms, strict=True):
             if norm.map.identity_of is None:
                 raise ModelError(
-                    f"known for a norm of the weights themselves, not of {term.argument.text}",
-                    term=typed,
+                    f"known for a norm of the weights themselves, not of {term.argument.text}", term=typed
                 )
-        norm, block = found_norms[0], str(found_norms[0].map.identity_of)
-        with one_blas_thread():
-            sets, at_zero = slopes_at_zero(form, typed)
-            if has_scale:
-                scale = scale_of(sets, norm, block, form, at_zero, typed)
-                of = "at k times it" if on_norm else "at 1/k of it"
-                note = (
-                    f"a scale: no value makes the weights zero; {of} they explain at most 1/k of the losses"
-                )
-                return CriticalValue(scale if on_norm else _inverse(scale), note)
-            if len(found_norms) > 1:
-                return _of_several(parameter, penalties, found_norms, scaled, sets, form)
-            found = critical_multiple(sets, norm, block, form.zeros(), _signs(form, block))
-    if found.exact:
-        return CriticalValue(found.high if on_norm else _inverse(found.high))
-    if found.low == np.inf:
-        at_no_value = np.inf if on_norm else 0.0
-        return CriticalValue(at_no_value, _never(penalty.atom_text), (at_no_value, at_no_value))
-    what = f"{found.kinked} has a kink at zero" if found.kinked else f"bounds hold back {penalty.atom_text}"
-    if on_norm:
-        note = f"an upper bound: {what}; not zero below {found.low:.6g}"
-        return CriticalValue(found.high, note, (found.low, found.high))
-    note = f"a lower bound: {what}; not zero above {_inverse(found.low):.6g}"
-    return CriticalValue(_inverse(found.high), note, (_inverse(found.high), _inverse(found.low)))
-
-
-def _of_several(parameter, penalties, norms, scaled, sets, form: NormalForm) -> CriticalValue:
-    """Beside several norms of the weights, of which the parameter multiplies some, or none and all losses."""
-    kinked = next((s.typed for s in sets if s.typed), "")
-    if kinked:
-        raise ModelError(
-            f"known beside one norm, since {kinked} has a kink at zero; here: {', '.join(term.atom_text for term in penalties)}",
-            term=f"lambda_max({parameter.name})",
+        norm, block = norms[0], str(norms[0].map.identity_of)
+        sets, at_zero = slopes_at_zero(form, typed)
+        if has_scale:
+            scale = scale_of(sets, norm, block, form, at_zero, typed)
+            of = "at k times it" if on_norm else "at 1/k of it"
+            note = f"a scale: no value makes the weights zero; {of} they explain at most 1/k of the losses"
+            return CriticalValue(scale if on_norm else _inverse(scale), note)
+        signs = _signs(form, block)
+        if len(norms) == 1:
+            low, high, kinked = critical_multiple(sets, norm, block, form.zeros(), signs)
+            why = f"{kinked} has a kink at zero" if kinked else f"bounds hold back {penalties[0].atom_text}"
+            low, why = (high, "") if high - low <= SETTINGS.agreement_tol * high else (low, why)
+            return _critical_value(low, high, why, on_norm, penalties)
+        kinked = next((s.typed for s in sets if s.typed), "")
+        if kinked:
+            names = ", ".join(term.atom_text for term in penalties)
+            raise ModelError(
+                f"known beside one norm, since {kinked} has a kink at zero; here: {names}", term=typed
+            )
+        if signs.bind and not all(norm.atom.monotone for norm in norms):
+            raise ModelError(
+                "known beside several norms where no bounds hold back entries, or where the norms depend on absolute values alone",
+                term=typed,
+            )
+        changing = [term in scaled or not on_norm for term in penalties]
+        low, high, why = critical_of_sum(
+            signs.allowed(pull_of(sets, block, form.zeros())),
+            [norm for norm, own in zip(norms, changing, strict=True) if own],
+            [norm for norm, own in zip(norms, changing, strict=True) if not own],
         )
-    block = str(norms[0].map.identity_of)
-    signs, pull = _signs(form, block), pull_of(sets, block, form.zeros())
-    if signs.bind and not all(norm.atom.monotone for norm in norms):
-        raise ModelError(
-            "known beside several norms where no bounds hold back entries, or where the norms depend on absolute values alone",
-            term=f"lambda_max({parameter.name})",
+        shown = [term for term, own in zip(penalties, changing, strict=True) if own]
+        return _critical_value(low, high, why, on_norm, shown)
+
+
+def _why_unknown(
+    statement: Statement, parameter: Parameter, scaled: list[Term], penalties: list[Term], has_scale: bool
+) -> tuple[str, str] | None:
+    """(what is in the way, what to write instead); None where the value is known, or the normal form says more."""
+    terms, losses = statement.objective.terms, [term for term in statement.objective.terms if term.is_loss]
+    path = f"problem.path({parameter.name}, [...])"
+    if any(parameter in c.of_radius for c in on_weights(statement.constraints)):
+        return (
+            f"{parameter.name} is a radius: the weights vanish where it is 0, and only there",
+            f"give the values of a path yourself, from small to large: {path}",
         )
-    changing = [norm for norm, term in zip(norms, penalties, strict=True) if term in scaled]
-    low, high, why = critical_of_sum(
-        signs.allowed(pull),
-        changing or norms,
-        [norm for norm in norms if norm not in changing] if changing else [],
-    )
-    if low == np.inf:
-        at_no_value = np.inf if changing else 0.0
-        shown = " + ".join(term.atom_text for term in penalties if term in scaled or not changing)
-        return CriticalValue(at_no_value, _never(shown), (at_no_value, at_no_value))
-    note = f"{{}}: {why}; not zero {{}} {{:.6g}}" if why else ""
-    if changing:
-        return CriticalValue(high, note.format("an upper bound", "below", low), (low, high))
-    low, high = _inverse(high), _inverse(low)
-    return CriticalValue(low, note.format("a lower bound", "above", high), (low, high))
+    if not scaled:
+        text = statement.objective.text
+        return f"the parameter must be a factor of a term; here it occurs inside the terms of {text} only", ""
+    for term in scaled:
+        if not _is_proportional(term.coefficient, parameter):
+            known = f"known for a coefficient that is a number > 0 times {parameter.name}"
+            return f"{term.text} is not proportional to {parameter.name}; {known}", ""
+    if not statement.is_convex:
+        culprit = next(term for term in terms if not term.atom.convex)
+        return f"{culprit.text} is not convex, so that zero may be stationary without being optimal", ""
+    worst = next((term.atom_text for term in terms if term.worst), None)
+    if worst is not None:
+        what = f"{worst} has a kink at zero, where several tasks are the worst"
+        return what, f"give the values of a path yourself: {path}"
+    for constraint in on_weights(statement.constraints):
+        if why := _why_not_zero(constraint):
+            return why, ""
+    are_norms = all(isinstance(term.atom, MatrixFunction) and term.atom.norm for term in penalties)
+    if len(statement.weights) != 1 or not (has_scale or (penalties and are_norms)):
+        names = ", ".join(w.name for w in statement.weights)
+        kinds = ", ".join(term.atom_text for term in penalties) or "no norm"
+        return (
+            f"known for one weight matrix with norms (a ridge may stand beside them); here: {names} with {kinds}",
+            "",
+        )
+    on_norm, on_losses = (any(term in scaled for term in own) for own in (penalties, losses))
+    if on_losses and (on_norm or not all(term in scaled for term in losses)):
+        return "the parameter must multiply the norm alone, or all losses alone", ""
+    if not on_norm and not on_losses:
+        why = f"so no value of {parameter.name} makes the solution zero"
+        return f"{scaled[0].text} is flat at zero, {why}", ""
+    return None
 
 
-def _never(penalty: str) -> str:
-    return f"no value makes the weights zero: {penalty} costs nothing at other weights too"
-
-
-def _inverse(value: float) -> float:
-    return 1.0 / value if value > 0 else np.inf
-
-
-def _require_zero(constraint, parameter: Parameter) -> None:
-    """ModelError unless the constraint bounds entries of the weights themselves, and allows zero, or is a ball around zero."""
+def _why_not_zero(constraint) -> str:
+    """Return why zero is not known to be allowed: it is by bounds on entries of the weights themselves, and by balls around zero; "" there."""
     if constraint.atom.holds_around_zero and constraint.argument.offset is None:
-        return
+        return ""
     interval = constraint.atom.interval
     itself = [part for part in constraint.argument.parts if part.left is None and part.right is None]
     plain = len(itself) == len(constraint.argument.parts) == 1 and itself[0].coefficient.value == 1.0
     if interval is None or not plain or constraint.argument.offset is not None:
-        raise ModelError(
-            f"known beside bounds on the weights' entries and balls around zero, not beside the constraint {constraint.text}",
-            term=f"lambda_max({parameter.name})",
-        )
+        return f"known beside bounds on the weights' entries and balls around zero, not beside the constraint {constraint.text}"
     if np.any(np.asarray(interval[0]) > 0) or np.any(np.asarray(interval[1]) < 0):
-        raise ModelError(
-            f"{constraint.text} does not allow the weights to be zero", term=f"lambda_max({parameter.name})"
-        )
+        return f"{constraint.text} does not allow the weights to be zero"
+    return ""
+
+
+def _critical_value(low: float, high: float, why: str, on_norm: bool, penalties: list[Term]) -> CriticalValue:
+    """The value of the parameter where its norms, or with `on_norm` False its losses, stand at these multiples; why : the two differ."""
+    if low == np.inf:
+        value, shown = np.inf if on_norm else 0.0, " + ".join(term.atom_text for term in penalties)
+        note = f"no value makes the weights zero: {shown} costs nothing at other weights too"
+        return CriticalValue(value, note, (value, value))
+    if on_norm:
+        note = f"an upper bound: {why}; not zero below {low:.6g}"
+        return CriticalValue(high, note if why else "", (low, high))
+    low, high = _inverse(high), _inverse(low)
+    return CriticalValue(low, f"a lower bound: {why}; not zero above {high:.6g}" if why else "", (low, high))
+
+
+def _inverse(value: float) -> float:
+    return 1.0 / value if value > 0 else np.inf
 
 
 def _signs(form: NormalForm, block: str) -> AllowedSigns:

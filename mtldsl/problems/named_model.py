@@ -49,7 +49,7 @@ class NamedModel:
     statement: str
     about: str
     source: str
-    family: str
+    family: str = ""
     subject_to: tuple[str, ...] = ()
     weights: tuple[str, ...] = ("W",)
     edges: str | tuple | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -11,22 +11,19 @@ import numpy as np
 
 from mtldsl.certificates.certificate import Certificate
 from mtldsl.certificates.dual_bound import over
-from mtldsl.errors import InfeasibleError, ModelError, SolverError
+from mtldsl.errors import ModelError
 from mtldsl.language.scalars import Parameter
 from mtldsl.normal_form.canonicalize import on_weights
 from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
-from mtldsl.normal_form.reductions.from_statistics import StatisticsRecipe, on_few_rows
+from mtldsl.normal_form.reductions.from_statistics import FromStatistics, StatisticsRecipe
 from mtldsl.normal_form.statement import Statement
-from mtldsl.normal_form.terms.row_statistics import moments_here
 from mtldsl.problems.lambda_max import lambda_max, require_own
 from mtldsl.solution.build import facts_of_loss
 from mtldsl.solution.fields import coef_of, intercept_of
 from mtldsl.solution.solution import Solution
-from mtldsl.solvers import run
-from mtldsl.solvers.monitor import Monitor
-from mtldsl.solvers.multistart import starting_point
-from mtldsl.solvers.routes import get_solver, limit_of, schedule_for
-from mtldsl.solvers.solver import Point, breakdowns
+from mtldsl.solvers.multistart import solve_form
+from mtldsl.solvers.run import SolveResult
+from mtldsl.solvers.solver import Point
 from mtldsl.utils import interrupts
 from mtldsl.utils.arrays import as_array
 from mtldsl.utils.caching import Store, path_cache
@@ -48,7 +45,6 @@ class PathSettings:
     grid_values          : of a grid where none are given
     grid_ratio           : between its ends
     max_grid_values      : of a grid that is asked for by its size; more of them lie within a thousandth of each other
-    solver_slots         : slots of solvers before a value is left to `solve`: what the first is there to try, the second is there to end
     """
 
     row_ratio: float = 2.0
@@ -57,7 +53,6 @@ class PathSettings:
     grid_values: int = 20
     grid_ratio: float = 1000.0
     max_grid_values: int = 10_000
-    solver_slots: int = 2
 
 
 SETTINGS = PathSettings()
@@ -67,47 +62,21 @@ SETTINGS = PathSettings()
 # Squares of many rows as squares of few along a whole path: after one pass a value costs what the features and tasks do, however many rows there are.
 
 
-class RowCompression:
-    """X (n, d) and y become R (r+1, d) and y' with ||R w - y'|| = ||X w + b - y|| at every w, b the intercept that fits best there, as in
-    `mtldsl.normal_form.reductions.from_statistics`, for rows that are here.
+def few_rows_pay(form: NormalForm, values: int) -> bool:
+    """Tell whether every loss is a sum of squares, and so many values are cheaper with the decompositions of few rows (`FromStatistics`)."""
+    plain = form.entangled_intercepts is None and bool(form.losses)
+    return plain and all(_pays(loss, values) for loss in form.losses)
 
-    R comes of sums of products, with rounding of their own: `misplaced` says how much an objective may owe to that, which no certificate of
-    the smaller form can know.
+
+def _proven(outcome: SolveResult, recipe: StatisticsRecipe, tol: float) -> Blocks | None:
+    """The weights found on few rows with the intercepts that fit best; None where they are not proven of the rows given.
+
+    Objective and bound may each be off by what sums over the rows have lost, which no certificate of the smaller form can know.
     """
-
-    def __init__(self, form: NormalForm):
-        factors = tuple(moments_here(loss.tasks).factors() for loss in form.losses)
-        self._recipe = StatisticsRecipe(form.losses, factors)
-        self._rows = [
-            one.rows(bool(loss.intercepts), loss.tasks)
-            for loss, one in zip(form.losses, factors, strict=True)
-        ]
-        self._here = on_few_rows(form.losses, self._rows)
-
-    @staticmethod
-    def pays(form: NormalForm, values: int) -> bool:
-        """Tell whether every loss is a sum of squares, and so many values are cheaper with their decompositions than without."""
-        if form.entangled_intercepts is not None or not form.losses:
-            return False
-        return all(_pays(loss, values) for loss in form.losses)
-
-    def of(self, form: NormalForm) -> NormalForm:
-        """The form at the parameters' present values, without intercepts."""
-        if form.losses != self._recipe.losses:  # other coefficients
-            self._recipe = StatisticsRecipe(form.losses, self._recipe.factors)
-            self._here = on_few_rows(form.losses, self._rows)
-        blocks = tuple(block for block in form.blocks if block.intercept_of is None)
-        small = replace(form, blocks=blocks, losses=self._here)
-        small.share(form.remembered.setdefault(RowCompression, {}))
-        return small
-
-    def whole(self, blocks: Blocks) -> Blocks:
-        """These weights with the intercepts that fit best."""
-        return self._recipe.with_intercepts(blocks)
-
-    def misplaced(self, blocks: Blocks) -> float:
-        """By how much objective and bound may be misplaced there as sums over the rows."""
-        return sum(self._recipe.misplaced(blocks))
+    blocks, found = recipe.with_intercepts(outcome.blocks), outcome.certificate
+    size = over(max(abs(found.objective), abs(found.dual_bound)), found.scale)
+    misplaced = 2.0 * sum(recipe.misplaced(blocks)) / size
+    return blocks if found.within(tol) and abs(found.relative_gap) + misplaced <= tol else None
 
 
 def _pays(loss: LossTerm, values: int) -> bool:
@@ -212,13 +181,12 @@ def walk(
 # Which values of parameters are tried: those that are given, or a grid from where the weights vanish.
 
 
+@dataclass(frozen=True, eq=False)
 class ParameterValues:
     """Values of one parameter or several, in the order in which they are solved: the last parameter runs fastest, as a path."""
 
-    def __init__(self, values: dict[Parameter, list[float]], weaker_is_larger: bool):
-        self.values = values
-        #: whether larger values of the (only) parameter mean less regularisation
-        self.weaker_is_larger = weaker_is_larger
+    values: dict[Parameter, list[float]]
+    weaker_is_larger: bool  # whether larger values of the (only) parameter mean less regularisation
 
     @property
     def parameters(self) -> list[Parameter]:
@@ -272,27 +240,19 @@ def grid_of(problem: Any, lam, values, typed: str) -> ParameterValues:
                 term=typed,
                 write_instead="write {lam: [10.0, 1.0], mu: [1.0, 0.1]}",
             )
-        count = SETTINGS.grid_values if own is None else as_whole(own)
-        found[parameter] = (
-            _geometric(problem, parameter, count, typed)
-            if count is not None
-            else checked_values(problem, parameter, own, typed)
-        )
+        own = SETTINGS.grid_values if own is None else own
+        found[parameter] = values_of(problem, parameter, own, typed)
     if len(found) != len(lam):
         raise ModelError("a parameter stands twice", term=typed)
     return ParameterValues(found, isinstance(problem, Statement) and strengthens_losses(problem, lam[0]))
 
 
-def path_values(problem, parameter: Parameter, values) -> list[float]:
-    """The values of `path(lam, values)`: those that are given, or so many of the grid."""
+def values_of(problem: Any, parameter: Parameter, values, typed: str) -> list[float]:
+    """The values that are given, or so many: from lambda_max down to 1/1000 of it for a multiple of the norm, up to 1000 times it for one of
+    the losses."""
     count = as_whole(values)
     if count is None:
-        return checked_values(problem, parameter, values)
-    return _geometric(problem, parameter, count, "path")
-
-
-def _geometric(problem, parameter: Parameter, count: int, typed: str) -> list[float]:
-    """From lambda_max on: down to 1/1000 of it for a multiple of the norm, up to 1000 times it for one of the losses."""
+        return checked_values(problem, parameter, values, typed)
     if not 2 <= count <= SETTINGS.max_grid_values:
         raise ModelError(
             term=f"{typed}({quoted(parameter)}, values={quoted(count)})",
@@ -320,11 +280,8 @@ def _geometric(problem, parameter: Parameter, count: int, typed: str) -> list[fl
 
 
 # --------------------------------------------------------------------------------------------------------------
-# Weights over values of one parameter, each with its proof, and nothing else: what a choice on folds asks of a path.
-#
-# `mtldsl.problems.path` makes a whole `Solution` of every value, with all that is told of it. Where only scores are asked for, that costs as much as
-# the solve. Here a value is a turn of the solver that takes the model, from where the path leads to, watched like any other, and one of the next
-# solver where the first is there to be tried; where these do not end with a certificate of tol, `solve` goes on, with all that it tries.
+# Weights over values of one parameter, each with its proof, and nothing else: what a choice on folds asks of a path. `Problem.solve` makes a whole
+# `Solution` of every value, which costs as much as the solve.
 
 
 @dataclass(frozen=True, eq=False)
@@ -342,95 +299,42 @@ class CertifiedPoint:
 
 def certified_points(
     problem: Any, parameter: Parameter, values: Sequence[float], solve_options: dict[str, Any]
-) -> Iterator[CertifiedPoint | Solution]:
-    """The weights at every value, each warm-started from the one before; a `Solution` where more than a turn of each of two solvers was
-    needed.
+) -> Iterator[CertifiedPoint]:
+    """The weights at every value, each warm-started from the one before, on few rows for many where that pays for a whole path.
 
-    problem       : a Problem
-    solve_options : of `Problem.solve`; "solver" and "tol" are read here, and a limit of time leaves every value to `Problem.solve`
+    problem       : a convex Problem
+    solve_options : of `Problem.solve`; "solver", "tol" and "max_seconds" are read here
     A signal raises KeyboardInterrupt.
     """
-    walk, before = _PathWalk(problem, len(values), solve_options), parameter.value
+    form, before, made = problem.form(), parameter.value, {}
+    how: dict[str, Any] = {"max_seconds": None} | solve_options
+    how = {name: how[name] for name in ("solver", "tol", "max_seconds")}
+    on_few_rows, last, facts = few_rows_pay(form, len(values)), None, facts_of_loss(problem)
     try:
-        for value in map(float, values):
-            parameter.value = value
-            with interrupts.handle_signals(), path_cache(walk.made), one_blas_thread():
-                point = walk.next_point()
-                if interrupts.is_signal_pending() or getattr(point, "interrupted", False):
+        for parameter.value in map(float, values):
+            with interrupts.handle_signals(), path_cache(made), one_blas_thread():
+                form, blocks = problem.form(), None
+                if on_few_rows:
+                    small, recipe = FromStatistics().apply(form)
+                    outcome = _outcome(small, last, how)
+                    blocks = _proven(outcome, recipe, how["tol"])
+                    on_few_rows = blocks is not None  # else the next values would fare no better
+                if blocks is None:
+                    outcome = _outcome(form, last, how)
+                    blocks = outcome.blocks
+                if outcome.interrupted or interrupts.is_signal_pending():
                     raise KeyboardInterrupt
-            yield point
+            coef = coef_of(problem, blocks)
+            intercept = intercept_of(problem, blocks, coef.shape[1])
+            last = CertifiedPoint(
+                blocks, coef, intercept, outcome.certificate, outcome.iterations, outcome.last_point, facts
+            )
+            yield last
     finally:
         parameter.value = before
 
 
-class _PathWalk:
-    """Walk along a path: the values that it has been at, and the next ones."""
-
-    def __init__(self, problem, values: int, solve_options: dict[str, Any]):
-        self.problem, self.options, self.tol = problem, solve_options, solve_options["tol"]
-        self.loss = facts_of_loss(problem)
-        self.made: Store = {}
-        self.last: CertifiedPoint | Solution | None = None
-        self.ended = ""  # the solver that had the last value proven
-        form = problem.form()
-        # a limit of time counts what `solve` counts
-        self.is_plain = form.in_memory and solve_options.get("max_seconds") is None
-        pays = self.is_plain and RowCompression.pays(form, values)
-        self.few = RowCompression(form) if pays else None
-
-    def next_point(self) -> CertifiedPoint | Solution:
-        """The weights at the parameter's present value."""
-        form = self.problem.form()
-        found = self._in_few_turns(form) if self.is_plain and form.is_convex else None
-        if found is None:
-            if self.few is not None:  # the next values would fare no better on few rows
-                self.few, self.last = None, None
-            found = self.problem.solve(warm_start=self.last, **self.options)
-        self.last = found
-        return found
-
-    def _in_few_turns(self, form: NormalForm) -> CertifiedPoint | None:
-        """None where it does not end with a certificate of tol."""
-        seen = form if self.few is None else self.few.of(form)
-        start = starting_point(seen, self.last)
-        monitor = _watched(seen, start, self.options.get("solver", "auto"), self.tol, first=self.ended)
-        if monitor is None or not monitor.certificate.within(self.tol):
-            return None
-        point, certificate, blocks = monitor.last_point, monitor.certificate, monitor.incumbent.blocks
-        assert point is not None  # that of the certificate, or a later one
-        if self.few is not None:
-            blocks = self.few.whole(blocks)
-            # objective and bound may each be off by what sums over the rows have lost
-            size = over(max(abs(certificate.objective), abs(certificate.dual_bound)), certificate.scale)
-            if abs(certificate.relative_gap) + 2.0 * self.few.misplaced(blocks) / size > self.tol:
-                return None
-        self.ended = monitor.solver
-        coef = coef_of(self.problem, blocks)
-        intercept = intercept_of(self.problem, blocks, coef.shape[1])
-        return CertifiedPoint(blocks, coef, intercept, certificate, point.iteration, point, self.loss)
-
-
-def _watched(form: NormalForm, start: Point | None, solver: str, tol: float, first: str) -> Monitor | None:
-    """Return what was seen of the first turns of the solvers that take the form, each from where the one before it got to; None where one failed.
-
-    first : a solver to go before the others where it takes the form; it ended at a value near this one
-    """
-    schedule, monitor = schedule_for(form, solver, {}, first=first), Monitor(form, tol, None)
-    at = start
-    for _ in range(SETTINGS.solver_slots):
-        slot = schedule.next()
-        if slot is None:
-            break
-        chosen = get_solver(slot.route)
-        monitor.begin(chosen, slot, below_guesses=True, limit=limit_of(slot, form))
-        try:
-            with interrupts.allow_interrupts(), breakdowns(slot.route):
-                run.ReducedForm(form).solve(
-                    chosen, {}, tol=tol, max_iter=chosen.max_iter, start=at, watch=monitor
-                )
-        except (SolverError, InfeasibleError):
-            return None
-        if monitor.certificate.within(tol):
-            break
-        at = monitor.point_to_go_on_from()
-    return monitor
+def _outcome(form: NormalForm, start: CertifiedPoint | None, how: dict[str, Any]) -> SolveResult:
+    return solve_form(
+        form, start, **how, max_iter=None, starts=1, random_state=0, listener=None, options={}, verbose=False
+    )

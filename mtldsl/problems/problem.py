@@ -7,7 +7,7 @@ from contextlib import nullcontext
 
 from mtldsl.data.schema import require_tasks
 from mtldsl.data.tasks import Tasks
-from mtldsl.errors import ModelError, SolverError
+from mtldsl.errors import ModelError, SolverError, quote_in_errors
 from mtldsl.language.constraints import Constraint, RangeConstraint
 from mtldsl.language.expressions import Affine
 from mtldsl.language.objective import Objective
@@ -17,7 +17,7 @@ from mtldsl.normal_form.statement import Statement
 from mtldsl.problems.cross_check import attach
 from mtldsl.problems.cross_validation import cross_validate
 from mtldsl.problems.lambda_max import lambda_max
-from mtldsl.problems.path import Solutions, path_values, walk
+from mtldsl.problems.path import Solutions, values_of, walk
 from mtldsl.problems.resampling import bootstrap, stability_selection
 from mtldsl.problems.statement_check import agree_with_statement
 from mtldsl.problems.user_bounds import check_bound, conditions, value
@@ -220,7 +220,7 @@ class Problem(Statement):
         Each is solved when it is asked for: write `for solution in problem.path(lam, 20)`, or `list(...)` for all of them.
         The parameter's value is put back at the end. `solution.parameters` tells which value a solution belongs to.
         """
-        numbers = path_values(self, parameter, values)
+        numbers = values_of(self, parameter, values, "path")
         loud = as_flag(progress, "path(lam, values, progress", ModelError)
         found = walk(self, parameter, numbers, solve_options, self._keep, loud)
         return Solutions(parameter.name, numbers, found)
@@ -245,10 +245,9 @@ class Problem(Statement):
                 term="refit()",
                 write_instead="write refit(solution)",
             )
-        return Problem(
-            refit_objective(self.objective, self.constraints, solution.label_graph, edges),
-            list(self.constraints),
-        )
+        with quote_in_errors("refit(solution)"):
+            objective = refit_objective(self.objective, self.constraints, solution.label_graph, edges)
+        return Problem(objective, list(self.constraints))
 
     # -------------------------------------------------------------------------------------- other rows
 

@@ -19,7 +19,6 @@ import numpy as np
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import ModelError
 from mtldsl.language.scalars import Parameter
-from mtldsl.normal_form.form import Blocks
 from mtldsl.problems.choice_certificates import ChoiceCertificates, FoldArrays
 from mtldsl.problems.cross_validation_result import CrossValidation, ProvenRegret, Trial
 from mtldsl.problems.error_bounds import Bracket, Fit, FoldBounds, ParameterForm, extreme_answers
@@ -98,11 +97,6 @@ class ChoiceRequest:
     max_fits: int
     weaker_is_larger: bool
 
-    @property
-    def ends(self) -> ParameterValues:
-        """The ends of the interval."""
-        return self.values(self.between)
-
     def values(self, values: Iterable[float]) -> ParameterValues:
         """Values from the most regularised one on."""
         return ParameterValues(
@@ -136,14 +130,6 @@ class Cell:
         return math.log(high / low) > SETTINGS.min_log_width
 
 
-@dataclass(frozen=True)
-class WarmStart:
-    """Parts of a solution that `solve(warm_start=...)` reads."""
-
-    blocks: Blocks
-    state: object
-
-
 class FoldFits:
     """The fits of one fold, and the bounds between them."""
 
@@ -160,11 +146,11 @@ class FoldFits:
         self.bounds: FoldBounds | None = None
         self.predictor: Any = None
 
-    def solve(self, value: float, neighbours: Sequence[float], by: Measure, options: dict[str, Any]) -> Trial:
-        """Fit at a value, from where two neighbours lead to. KeyboardInterrupt after a signal."""
+    def solve(self, value: float, near: float | None, by: Measure, options: dict[str, Any]) -> Trial:
+        """Fit at a value, from the solution at another. KeyboardInterrupt after a signal."""
         self.parameter.value = value
         with path_cache(self.made):
-            solution = self.model.solve(warm_start=self._start(value, neighbours), **options)
+            solution = self.model.solve(warm_start=None if near is None else self.solutions[near], **options)
         if solution.interrupted or interrupts.is_signal_pending():
             raise KeyboardInterrupt
         if self.bounds is None:
@@ -189,21 +175,13 @@ class FoldFits:
             del self.fits[value], self.solutions[value]
         self.brackets = {ends: one for ends, one in self.brackets.items() if values.issuperset(ends)}
 
-    def _start(self, value: float, neighbours: Sequence[float]):
-        if len(neighbours) < 2:
-            return self.solutions[neighbours[0]] if neighbours else None
-        a, b = (self.solutions[one] for one in neighbours)
-        share = math.log(value / neighbours[0]) / math.log(neighbours[1] / neighbours[0])
-        blocks = {name: (1.0 - share) * A + share * b.blocks[name] for name, A in a.blocks.items()}
-        return WarmStart(blocks, (a if share < 0.5 else b).state)
-
     def possible(
         self, low: float, high: float, bracket, by: Measure
     ) -> tuple[float, float, tuple[float, float]]:
         """(the best possible score at any value in [low, high], the worst, the radii of the balls)."""
         assert self.bounds is not None
         if bracket not in self.brackets:
-            self.brackets[bracket] = self.bounds.between(*(self.fits[one] for one in bracket))
+            self.brackets[bracket] = Bracket(self.bounds, *(self.fits[one] for one in bracket))
         found = self.brackets[bracket].bounds(low, high)
         ends = []
         for z in (found.low, found.high):
@@ -268,8 +246,8 @@ class ProvenChoice:
     def run(self) -> None:
         """Fit at both ends, then where a better value is possible."""
         low, high = self.asked.between
-        self._fit(low, [])
-        self._fit(high, [low])
+        self._fit(low, None)
+        self._fit(high, low)
         if not math.isfinite(self.best):
             return  # no fold has a number: who asks for the best value is told so
         self._push(low, high, (low, high))
@@ -323,8 +301,8 @@ class ProvenChoice:
         """By how much a value in it may be better than the best one so far."""
         return self.by.direction * cell.best - self.best
 
-    def _fit(self, value: float, neighbours: Sequence[float]) -> None:
-        found = [fold.solve(value, neighbours, self.by, self.options) for fold in self.folds]
+    def _fit(self, value: float, near: float | None) -> None:
+        found = [fold.solve(value, near, self.by, self.options) for fold in self.folds]
         self.trials[value] = found
         if self._kept is not None:
             self._kept[value] = own = [fold.arrays(value) for fold in self.folds]
@@ -352,7 +330,7 @@ class ProvenChoice:
         self._heap = [entry for entry, own in zip(self._heap, is_open, strict=True) if not own]
         heapq.heapify(self._heap)
         middle = math.sqrt(min(cell.low for cell in cells) * max(cell.high for cell in cells))
-        self._fit(middle, bracket)
+        self._fit(middle, min(bracket, key=lambda end: abs(math.log(end / middle))))
         for cell in cells:
             for low, high in ((cell.low, min(cell.high, middle)), (max(cell.low, middle), cell.high)):
                 if low < high:

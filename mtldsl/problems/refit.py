@@ -22,17 +22,11 @@ def refit_objective(objective: Objective, constraints, graph: LearnedGraph | Non
     weights = {part.weights for term in objective.terms for part in term.argument.parts}
     found = [one for one in weights if isinstance(one, EdgeWeights)]
     if len(found) != 1 or graph is None:
-        raise ModelError(
-            "the model has no EdgeWeights, or several; it refits one learned graph of labels",
-            term="refit(solution)",
-        )
+        raise ModelError("the model has no EdgeWeights, or several; it refits one learned graph of labels")
     (old,) = found
     for constraint in constraints:
         if any(part.weights is old for part in getattr(getattr(constraint, "argument", None), "parts", ())):
-            raise ModelError(
-                f"{constraint.text} is about weights of edges that the new model may not have",
-                term="refit(solution)",
-            )
+            raise ModelError(f"{constraint.text} is about weights of edges that the new model may not have")
     new = EdgeWeights(old.tasks, _chosen(graph, edges), old.name)
     terms = []
     for term in objective.terms:
@@ -42,8 +36,7 @@ def refit_objective(objective: Objective, constraints, graph: LearnedGraph | Non
             U = next(part.weights for part in term.argument.parts if part.weights is not old)
             if len(term.argument.parts) > 2:
                 raise ModelError(
-                    f"{term.text} is of an expression; it refits models of U and {old.name} themselves",
-                    term="refit(solution)",
+                    f"{term.text} is of an expression; it refits models of U and {old.name} themselves"
                 )
             assert term.source is not None  # `label_loss` made the term of them
             atom = cast(LabelGraphLoss, term.atom)  # which has the labels "indicators"
@@ -57,7 +50,6 @@ def refit_objective(objective: Objective, constraints, graph: LearnedGraph | Non
         else:
             raise ModelError(
                 f"{term.text} has no counterpart on other edges",
-                term="refit(solution)",
                 write_instead=f"write the model of these edges yourself, with "
                 f"{old.name} = EdgeWeights(tasks, edges=solution.graph)",
             )

@@ -19,7 +19,7 @@ from mtldsl.language.learned_unknowns import LearnedUnknown
 from mtldsl.language.substitution import intercepts_of
 from mtldsl.normal_form.form import NormalForm
 from mtldsl.normal_form.statement import Statement
-from mtldsl.normal_form.terms.structure_term import StructureTerm
+from mtldsl.normal_form.terms.structure_term import StructureTerm, function_value
 from mtldsl.solution.solution import Solution
 
 
@@ -46,6 +46,11 @@ _ADVICE = (
     "this is a fault of mtldsl, or of a word of your own: mtldsl.testing.check_atom finds out about the latter; else please report the "
     "model"
 )
+
+
+def _fault(term: str, what: str) -> CrossCheckError:
+    """The error that says what is wrong with a term, and whose fault it is."""
+    return CrossCheckError(what, term=term, write_instead=_ADVICE)
 
 
 def agree_with_statement(statement: Statement, form: NormalForm, solution: Solution) -> None:
@@ -94,10 +99,8 @@ class _StatementComparison:
         except LostClusterError as error:  # what was solved is not lost with it
             log.warning("the second evaluation of the objective could not be made: %s", error)
         except KeyError as lacking:
-            raise CrossCheckError(
-                f"the solution has no {lacking.args[0]!r}, which stands in the model",
-                term=str(self.statement),
-                write_instead=_ADVICE,
+            raise _fault(
+                str(self.statement), f"the solution has no {lacking.args[0]!r}, which stands in the model"
             ) from None
 
     @property
@@ -164,11 +167,7 @@ class _StatementComparison:
                 value = loss.value_at(x) if loss.tasks.in_memory else loss.claim(x)
                 self.own[loss.typed] = self.own.get(loss.typed, 0.0) + value
             for f in form.functions:
-                if isinstance(f, StructureTerm) and all(name in named for name in f.names if name):
-                    value = f.value_at(x, named)
-                else:
-                    value = f.value(x)
-                self.own[f.typed] = self.own.get(f.typed, 0.0) + value
+                self.own[f.typed] = self.own.get(f.typed, 0.0) + function_value(f, x, named)
         return self.own
 
     def _blame(self, values: list[float], roundings: list[float]) -> None:
@@ -185,17 +184,15 @@ class _StatementComparison:
                 worst = (text, off if math.isfinite(off) else math.inf, value, own)
         total = sum(values)
         if worst[0]:
-            raise CrossCheckError(
+            raise _fault(
+                worst[0],
                 f"as typed this term is {worst[2]:.12g} at the solution, and the solve took it for {worst[3]:.12g}; the objective is "
                 f"{total:.12g}, not {self.solution.objective:.12g}",
-                term=worst[0],
-                write_instead=_ADVICE,
             )
-        raise CrossCheckError(
+        raise _fault(
+            f"minimize {self.statement.objective.text}",
             f"as typed the objective is {total:.12g} at the solution, and the solve claims {self.solution.objective:.12g}; the terms agree one "
             "by one, so these are not the weights that the claim is about",
-            term=f"minimize {self.statement.objective.text}",
-            write_instead=_ADVICE,
         )
 
     # ------------------------------------------------------------------------------------- blocks that are all zero
@@ -235,10 +232,9 @@ class _StatementComparison:
             off, size = abs(sum(values) - claimed[text]) - SETTINGS.underflow_size, sum(map(abs, values))
             allowed = SETTINGS.agreement_tol * size
             if off > allowed and off > allowed + sum(map(point.rounding, terms)):
-                raise CrossCheckError(
+                raise _fault(
+                    text,
                     f"as typed this term is {sum(values):.12g} {where}, and the normal form takes it for {claimed[text]:.12g}",
-                    term=text,
-                    write_instead=_ADVICE,
                 )
         self.form.remembered[key] = True
 
@@ -253,10 +249,8 @@ class _StatementComparison:
             own = sum(x[name][0] for name in loss.intercepts) if loss.intercepts else None
             same = _are_near(loss.map.forward(x), W, sizes) and (own is None) == (b is None)
             if not (same and (b is None or _are_near(own, b, b_sizes))):
-                raise CrossCheckError(
-                    f"as typed its weights are others than those of the normal form {where}",
-                    term=term.text,
-                    write_instead=_ADVICE,
+                raise _fault(
+                    term.text, f"as typed its weights are others than those of the normal form {where}"
                 )
 
     # --------------------------------------------------------------------------------------------- constraints
@@ -268,18 +262,16 @@ class _StatementComparison:
         if abs(worst - claimed) > SETTINGS.agreement_tol * abs(worst):
             for c, own in zip(plain, outside, strict=True):
                 if own - claimed > SETTINGS.agreement_tol * own + self.point.rounding_of_violation(c):
-                    raise CrossCheckError(
+                    raise _fault(
+                        c.text,
                         f"the solution violates it by {own:.6g}, and the solve claims {claimed:.6g} at most",
-                        term=c.text,
-                        write_instead=_ADVICE,
                     )
             # a run that was cut short may not have come to look at its constraints
             is_claimed = math.isfinite(claimed) or not self.is_cut_short
             if is_claimed and claimed > worst + sum(self.point.rounding_of_violation(c) for c in plain):
-                raise CrossCheckError(
+                raise _fault(
+                    "; ".join(c.text for c in plain) or str(self.statement),
                     f"the solve claims that a constraint is violated by {claimed:.6g}, and as typed it is by {worst:.6g}",
-                    term="; ".join(c.text for c in plain) or str(self.statement),
-                    write_instead=_ADVICE,
                 )
         for c in self.constraints:
             if isinstance(c, RangeConstraint):
@@ -305,9 +297,7 @@ class _StatementComparison:
             }
             outside = sides[c.bound]
         if outside > SETTINGS.agreement_tol * (c.value if c.bound != "lower" else max(c.value, 1e-3 * size)):
-            raise CrossCheckError(
-                f"what was learned violates it by {outside:.6g}", term=c.text, write_instead=_ADVICE
-            )
+            raise _fault(c.text, f"what was learned violates it by {outside:.6g}")
 
     # ------------------------------------------------------------------------------------------------- weights
 
@@ -336,10 +326,8 @@ class _StatementComparison:
         off = np.inf if given is None or given.shape != typed.shape else np.abs(given - typed)
         if np.all(off <= SETTINGS.agreement_tol * np.abs(typed)) or np.all(off <= 1e3 * _EPS * sizes()):
             return
-        raise CrossCheckError(
-            "solution.W or solution.intercept is not what this loss makes of the solution's blocks",
-            term=term.text,
-            write_instead=_ADVICE,
+        raise _fault(
+            term.text, "solution.W or solution.intercept is not what this loss makes of the solution's blocks"
         )
 
 

@@ -13,7 +13,7 @@ from mtldsl.certificates.multipliers import magnitudes, make_stationary, residua
 from mtldsl.data.task_data import require_in_memory
 from mtldsl.display.displayable import Displayable
 from mtldsl.display.sections import GOOD, WRONG, Panel, Table, aligned_lines
-from mtldsl.errors import ModelError
+from mtldsl.errors import ModelError, quote_in_errors
 from mtldsl.normal_form.form import NormalForm
 from mtldsl.problems.user_multipliers import (
     blocks_of,
@@ -142,7 +142,8 @@ def value(problem: Any, W, tol: float = 1e-6) -> float:
             term=f"value(W, tol={quoted(tol)})",
         )
     form = problem.form()
-    x = blocks_of(form, W)
+    with quote_in_errors("value(W)"):
+        x = blocks_of(form, W)
     with np.errstate(over="ignore", invalid="ignore"):
         size = max((float(np.abs(array).max(initial=0.0)) for array in x.values()), default=0.0)
         found = form.value(x) if form.violation(x) <= allowed * max(1.0, size) else np.inf
@@ -190,7 +191,8 @@ def check_bound(
         )  # fmt: skip
     given, own = split_multipliers(form, u)
     functions = own | dict(functions or {})
-    u = [multipliers_of(loss, one) for loss, one in zip(form.losses, by_loss(form, given), strict=True)]
+    with quote_in_errors("check_bound(u)"):
+        u = [multipliers_of(loss, one) for loss, one in zip(form.losses, by_loss(form, given), strict=True)]
     v, known = _of_functions(form, u, functions)
     conditions, value = _judged(form, u, v)
     hint = _nearly(conditions) if functions else _hint(form, u, value) or _nearly(conditions)

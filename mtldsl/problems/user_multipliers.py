@@ -29,7 +29,6 @@ class UserMultiplierSettings:
     feasibility_steps : steps between two looks at what is left
     residual_share    : above this size, or where multipliers no longer change, what is left has to fall
     residual_factor   : by this factor, or there is no better division
-    balance_steps     : steps after which the two step lengths are balanced, by a factor that tends to 1
     """
 
     max_steps: int = 30_000
@@ -38,7 +37,6 @@ class UserMultiplierSettings:
     feasibility_steps: int = 500
     residual_share: float = 1e-3
     residual_factor: float = 0.9
-    balance_steps: int = 25
 
 
 SETTINGS = UserMultiplierSettings()
@@ -64,7 +62,7 @@ def divide_multipliers(
     Where no division is feasible the equation fails, which the caller sees.
 
     Source: Chambolle and Pock, "A first-order primal-dual algorithm for convex problems with applications to imaging", J. Math. Imaging
-    and Vision 40 (2011); the balance is that of Goldstein, Li and Yuan, "Adaptive primal-dual splitting methods", NIPS (2015).
+    and Vision 40 (2011).
     """
     names = [block.name for block in form.weight_blocks]
     terms = [form.functions[k] for k in free]
@@ -91,22 +89,21 @@ def divide_multipliers(
 def _primal_dual(form: NormalForm, terms: list[FunctionTerm], s: Blocks) -> list[np.ndarray]:
     x: Blocks = {name: np.zeros_like(array) for name, array in s.items()}
     v = [np.zeros(f.map.shape) for f in terms]
-    length = _length(terms, x)
     size = max((float(np.abs(array).max(initial=0.0)) for array in s.values()), default=0.0)
     size = size or 1.0
-    tau = sigma = 0.99 / max(length, 1e-300)
+    rate = 0.99 / max(_length(terms), 1e-300)  # the length of both steps
     work = sum(array.size * min(array.shape) for array in v)
-    change, before = 0.5, np.inf
+    before = np.inf
     for step in range(min(SETTINGS.max_steps, int(SETTINGS.max_entries / max(work, 1)))):
         gradient = {name: array.copy() for name, array in s.items()}
         for f, one in zip(terms, v, strict=True):
             f.map.add_adjoint(one, gradient)
-        after = {name: x[name] - tau * gradient[name] for name in x}
+        after = {name: x[name] - rate * gradient[name] for name in x}
         ahead = {name: 2.0 * after[name] - x[name] for name in x}
         new = []
         for f, one in zip(terms, v, strict=True):
-            y = one + sigma * f.map.forward(ahead)
-            new.append(y - sigma * f.prox(y / sigma, 1.0 / sigma))
+            y = one + rate * f.map.forward(ahead)
+            new.append(y - rate * f.prox(y / rate, 1.0 / rate))
         moved = [a - b for a, b in zip(new, v, strict=True)]
         still = max(float(np.abs(one).max(initial=0.0)) for one in moved)
         left = max(float(np.abs(one).max(initial=0.0)) for one in gradient.values())
@@ -117,45 +114,23 @@ def _primal_dual(form: NormalForm, terms: list[FunctionTerm], s: Blocks) -> list
             if has_ended and left > SETTINGS.residual_factor * before:
                 break
             before = left
-        if step % SETTINGS.balance_steps == SETTINGS.balance_steps - 1:
-            tau, sigma, change = _balanced(terms, x, after, moved, tau, sigma, change)
         x, v = after, new
     return v
 
 
-def _balanced(terms, x: Blocks, after: Blocks, moved, tau: float, sigma: float, change: float):
-    """Longer steps on the side whose residual is the larger; (tau, sigma, how much the next may change)."""
-    step = {name: after[name] - x[name] for name in x}
-    primal = {name: array / tau for name, array in step.items()}
-    dual = 0.0
-    for f, one in zip(terms, moved, strict=True):
-        f.map.add_adjoint(one, primal)
-        dual += float(np.sum((one / sigma - f.map.linear(step)) ** 2))
-    p, d = np.sqrt(sum(float(np.sum(one**2)) for one in primal.values())), np.sqrt(dual)
-    if p > 2.0 * d:
-        return tau / (1.0 - change), sigma * (1.0 - change), 0.95 * change
-    if d > 2.0 * p:
-        return tau * (1.0 - change), sigma / (1.0 - change), 0.95 * change
-    return tau, sigma, change
+def _length(terms: list[FunctionTerm]) -> float:
+    """The norm of x -> (B_k x)_k at most: of a matrix the root of its largest column sum times its largest row sum."""
 
+    def norm(factor) -> float:
+        sizes = abs(factor)
+        return float(np.sqrt(sizes.sum(axis=0).max() * sizes.sum(axis=1).max()))
 
-def _length(terms: list[FunctionTerm], like: Blocks) -> float:
-    """The norm of x -> (B_k x)_k, by power steps from a fixed start; a little too large rather than too small."""
-    draw = np.random.default_rng(0)
-    x: Blocks = {name: draw.normal(size=array.shape) for name, array in like.items()}
-    length = 0.0
-    for _ in range(50):
-        norm = np.sqrt(sum(float(np.sum(array**2)) for array in x.values()))
-        if not norm:
-            return 0.0
-        x = {name: array / norm for name, array in x.items()}
-        image = [f.map.linear(x) for f in terms]
-        length = np.sqrt(sum(float(np.sum(np.asarray(one) ** 2)) for one in image))
-        back: Blocks = {name: np.zeros_like(array) for name, array in x.items()}
-        for f, one in zip(terms, image, strict=True):
-            f.map.add_adjoint(np.asarray(one), back)
-        x = back
-    return 1.01 * length
+    lengths = np.zeros(len(terms))
+    for k, f in enumerate(terms):
+        for entry in f.map.entries:
+            factors = [norm(side) for side in (entry.left, entry.right) if side is not None]
+            lengths[k] += abs(entry.coefficient) * np.prod(factors)
+    return float(np.linalg.norm(lengths))
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -169,24 +144,21 @@ def blocks_of(form: NormalForm, given: Any) -> Blocks:
     if not isinstance(given, Mapping):
         if isinstance(given, tuple) and len(given) == len(form.shapes) > 1 and np.ndim(given[0]) == 2:
             raise ModelError(
-                "several arrays are given, and not which is which", term="value(W)",
-                write_instead="write {" + ", ".join(f"{name!r}: ..." for name in form.shapes) + "}",
-            )  # fmt: skip
+                "several arrays are given, and not which is which",
+                write_instead="write {" + ", ".join(f"{name!r}: ..." for name in form.shapes) + "}")  # fmt: skip
         if len(weights) > 1:
             raise ModelError(
-                f"this model has {' and '.join(weights)}", term="value(W)",
-                write_instead="write {" + ", ".join(f"{name!r}: ..." for name in weights) + "}",
-            )  # fmt: skip
+                f"this model has {' and '.join(weights)}",
+                write_instead="write {" + ", ".join(f"{name!r}: ..." for name in weights) + "}")  # fmt: skip
         given = {weights[0]: given}
     strange = [name for name in given if name not in form.shapes]
     if strange:
         raise ModelError(
-            f"there is no block {quoted(strange[0])}; this model has {', '.join(map(repr, form.shapes))}",
-            term="value(W)",
+            f"there is no block {quoted(strange[0])}; this model has {', '.join(map(repr, form.shapes))}"
         )
     missing = [name for name in weights if name not in given]
     if missing:
-        raise ModelError(f"the block {missing[0]!r} is not given", term="value(W)")
+        raise ModelError(f"the block {missing[0]!r} is not given")
     x = form.zeros()
     for name, array in given.items():
         array = read_finite(array, f"value: {name}", np.finfo(float).max)
@@ -196,9 +168,7 @@ def blocks_of(form: NormalForm, given: Any) -> Blocks:
             turned = array.ndim == 2 and array.shape == form.shapes[name][::-1]
             raise ModelError(
                 f"{name} has shape {array.shape}; it must be {form.shapes[name]}"
-                + (": a row a feature, a column a task" if turned else ""),
-                term="value(W)", write_instead="write the transpose, .T" if turned else "",
-            )  # fmt: skip
+                + (": a row a feature, a column a task" if turned else ""), write_instead="write the transpose, .T" if turned else "")  # fmt: skip
         x[name] = array
     return x
 
@@ -261,9 +231,8 @@ def by_loss(form: NormalForm, given: Any) -> list:
     if not isinstance(given, Mapping):
         if len(form.losses) > 1:
             raise ModelError(
-                f"this model has {len(form.losses)} losses", term="check_bound(u)",
-                write_instead="write {" + ", ".join(f"{loss.typed!r}: ..." for loss in form.losses) + "}",
-            )  # fmt: skip
+                f"this model has {len(form.losses)} losses",
+                write_instead="write {" + ", ".join(f"{loss.typed!r}: ..." for loss in form.losses) + "}")  # fmt: skip
         return [given]
     names = [loss.typed for loss in form.losses]
     strange = next((name for name in given if name not in names), None)
@@ -271,13 +240,10 @@ def by_loss(form: NormalForm, given: Any) -> list:
     if strange is not None or missing is not None:
         if strange is not None and all(name in form.losses[0].tasks.task_names for name in given):
             raise ModelError(
-                f"{strange!r} is a task", term="check_bound(u)",
-                write_instead="write a list, the vectors in the order of tasks.task_names",
-            )  # fmt: skip
+                f"{strange!r} is a task",
+                write_instead="write a list, the vectors in the order of tasks.task_names")  # fmt: skip
         raise ModelError(
-            f"there is no loss {strange!r}" if strange is not None else f"the multipliers of {missing} are not given",
-            term="check_bound(u)", write_instead=f"write {{{', '.join(f'{name!r}: ...' for name in names)}}}",
-        )  # fmt: skip
+            f"there is no loss {strange!r}" if strange is not None else f"the multipliers of {missing} are not given", write_instead=f"write {{{', '.join(f'{name!r}: ...' for name in names)}}}")  # fmt: skip
     return [given[name] for name in names]
 
 
@@ -288,9 +254,8 @@ def multipliers_of(loss: LossTerm, given: Any) -> np.ndarray:
     if strange.size:
         task, row = loss.tasks.place(int(strange[0]))
         raise ModelError(
-            f"the multiplier of task {loss.tasks.task_names[task]!r}, row {row} is {u[strange[0]]}", term="check_bound(u)",
-            write_instead=f"write finite numbers up to {MAX_MAGNITUDE:.3g}",
-        )  # fmt: skip
+            f"the multiplier of task {loss.tasks.task_names[task]!r}, row {row} is {u[strange[0]]}",
+            write_instead=f"write finite numbers up to {MAX_MAGNITUDE:.3g}")  # fmt: skip
     return u
 
 
@@ -303,7 +268,7 @@ def _is_table(tasks, given: Sequence) -> bool:
 
 
 def _flat(loss: LossTerm, given: Any) -> np.ndarray:
-    tasks, term = loss.tasks, "check_bound(u)"
+    tasks = loss.tasks
     shapes = f"({tasks.n_samples},), a list of one vector a task"
     if tasks.is_shared:
         shapes += f", or ({tasks.X.shape[0]}, {tasks.n_tasks})"
@@ -312,16 +277,14 @@ def _flat(loss: LossTerm, given: Any) -> np.ndarray:
     vectors = isinstance(given, Sequence) and not isinstance(given, str) and all(map(_is_vector, given))
     if vectors and len(given) not in (tasks.n_tasks, tasks.n_samples) and not _is_table(tasks, given):
         raise ModelError(
-            f"{tasks.n_tasks} tasks, and the list has {len(given)} vectors; multipliers of {loss.typed} are {shapes}",
-            term=term,
+            f"{tasks.n_tasks} tasks, and the list has {len(given)} vectors; multipliers of {loss.typed} are {shapes}"
         )
     if vectors and len(given) == tasks.n_tasks:
         parts = [read_dense(one, "check_bound: u", ModelError) for one in given]
         for i, (one, n) in enumerate(zip(parts, tasks.counts, strict=True)):
             if len(one) != n:
                 raise ModelError(
-                    f"task {tasks.task_names[i]!r} has {n} rows, and {len(one)} multipliers are given",
-                    term=term,
+                    f"task {tasks.task_names[i]!r} has {n} rows, and {len(one)} multipliers are given"
                 )
         return np.concatenate(parts)
     u = read_dense(given, "check_bound: u", ModelError)
@@ -331,4 +294,4 @@ def _flat(loss: LossTerm, given: Any) -> np.ndarray:
         if tasks.mask is None:
             return u.T.ravel()
         return u.T[tasks.mask.T]
-    raise ModelError(f"u has shape {u.shape}; multipliers of {loss.typed} are {shapes}", term=term)
+    raise ModelError(f"u has shape {u.shape}; multipliers of {loss.typed} are {shapes}")

@@ -161,7 +161,7 @@ def guesses(form: NormalForm, start: Blocks | None, simple: bool) -> Iterator[In
     learns = any(not (f.atom.convex or f.atom.separable) for f in structure_terms(form))
     if simple and not learns:
         points.append(Incumbent.zero(form))
-        constants = best_constants(form, rough=True)
+        constants = best_constants(form)
         points += [] if constants is None else [Incumbent.guess(form, constants)]
     for one in points:
         if one.violation > 0.0:

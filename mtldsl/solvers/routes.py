@@ -285,16 +285,11 @@ def candidate_routes(form: NormalForm, solver: str, options: dict) -> Iterator[s
     return iter([solver])
 
 
-def schedule_for(form: NormalForm, solver: str, options: dict, first: str = "") -> RoundRobin:
-    """Return those solvers, in slots where "auto" tries several on a convex model; else one after another.
-
-    first : one that goes before the others there, if it takes the form
-    """
-    names: Iterable[str] = candidate_routes(form, solver, options)
+def schedule_for(form: NormalForm, solver: str, options: dict) -> RoundRobin:
+    """Return those solvers, in slots where "auto" tries several on a convex model; else one after another."""
+    names = candidate_routes(form, solver, options)
     if not form.is_convex or solver != "auto":
         return RoundRobin(names, are_resumed=False)
-    if first and refusal(get_solver(first), form) is None:
-        names = chain([first], (name for name in names if name != first))
     return RoundRobin(names, last=LAST)
 
 

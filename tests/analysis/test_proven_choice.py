@@ -9,7 +9,7 @@ from scipy import sparse
 import mtldsl as mtl
 from mtldsl.data.labels import OneClassWarning
 from mtldsl.problems.cross_validation_result import _rounded_up
-from mtldsl.problems.error_bounds import FoldBounds, ParameterForm
+from mtldsl.problems.error_bounds import Bracket, FoldBounds, ParameterForm
 from tests.loops import for_each
 from tests.models import D, M, separate, shared
 
@@ -71,7 +71,7 @@ def test_scores_of_minimizers_lie_between_the_bounds(loss, labels, intercept, me
             lam.value = value
             found = problem.solve(tol=1e-8)
             ends.append(bounds.fit(problem.form(), value, found.blocks, found.proof.certificate.proof))
-        bracket = bounds.between(*ends)
+        bracket = Bracket(bounds, *ends)
         for value in values_between(low, high, 5):
             lam.value = value
             exact = problem.solve(tol=1e-10)
@@ -104,7 +104,7 @@ def bounds_at(loss, X, y, value, ends, rows):
         found = problem.solve(tol=1e-12)
         fits.append(fold.fit(problem.form(), end, found.blocks, found.proof.certificate.proof))
     lam.value = value
-    exact, found = problem.solve(tol=1e-12), fold.between(*fits).bounds(value, value)
+    exact, found = problem.solve(tol=1e-12), Bracket(fold, *fits).bounds(value, value)
     return found.low[0], found.high[0], exact.decision_function(rows)[:, 0]
 
 

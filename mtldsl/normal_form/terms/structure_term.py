@@ -117,10 +117,13 @@ def learned_matrices(form: NormalForm, x) -> Structures:
     return {name: S for term in structure_terms(form) for name, S in term.update(x).items()}
 
 
-def kept_value(form: NormalForm, x, named: Structures) -> float:
+def function_value(f: FunctionTerm, x: Blocks, named: Structures) -> float:
+    """The value at weights and the matrices of that name; with its own at their best where one is not given."""
+    known = isinstance(f, StructureTerm) and all(name in named for name in f.names if name)
+    return f.value_at(x, named) if isinstance(f, StructureTerm) and known else f.value(x)
+
+
+def kept_value(form: NormalForm, x: Blocks, named: Structures) -> float:
     """The objective at weights and matrices."""
     losses = sum(loss.value(loss.predictions(x)) for loss in form.losses)
-    functions = sum(
-        f.value_at(x, named) if isinstance(f, StructureTerm) else f.value(x) for f in form.functions
-    )
-    return float(losses + functions) + form.constant
+    return float(losses + sum(function_value(f, x, named) for f in form.functions)) + form.constant

@@ -141,7 +141,7 @@ def _between_features_and_tasks(form: NormalForm) -> bool:
 
 def _dual(loss: LossTerm, x: Blocks) -> np.ndarray:
     """The gradient at the predictions; exactly 0 where these interpolate, for there it is made of rounding alone."""
-    z, y = loss.seen_at(x), loss.tasks.targets
+    z, y = loss.predictions(x), loss.tasks.targets
     return loss.gradient(y if _interpolates(z, y) else z)
 
 
