@@ -95,6 +95,7 @@ _OF_SOLVERS = frozenset(
         "presolved",
         "statement_check",
         "refuse_01",
+        "require_kind",
         "require_labels",
         "sample_for_check",
         "scaled_by",
@@ -219,10 +220,11 @@ class Tasks(PredictionMap, DaskConstructors, Displayable):
     def refuse_01(self, typed: str) -> None:
         """DataError where all labels are 0 and 1, for what takes -1 and +1."""
         if np.isin(self.targets, (0.0, 1.0)).all():
-            require_kind(self, "sign", typed)
+            self.require_kind("sign", typed)
 
     # -------------------------------- other tasks from these, and facts of them, by functions in files of their own
 
+    require_kind = require_kind
     split = split
     folds = folds
     subsample = subsample

@@ -118,8 +118,8 @@ class LabelFacts:
         """(m,) whether all labels of the task are of this kind (`LABEL_KINDS`)."""
         return np.isnan(self.unfit[:, _KINDS.index(kind), 0])
 
-    def require(self, kind: str, typed: str, task_names, partitions) -> None:
-        """`Tasks.require_labels`; DataError names partition, row and task."""
+    def require_kind(self, kind: str, typed: str, task_names, partitions) -> None:
+        """`Tasks.require_kind`; DataError names partition, row and task."""
         if kind not in LABEL_KINDS:
             raise ValueError(f"kind={kind!r}: one of {', '.join(map(repr, LABEL_KINDS))}")
         unfit = self.unfit[:, _KINDS.index(kind)]
@@ -135,6 +135,10 @@ class LabelFacts:
                 term=typed,
                 write_instead=hint,
             )
+
+    def require(self, kind: str, typed: str, task_names, partitions) -> None:
+        """`Tasks.require_labels`."""
+        self.require_kind(kind, typed, task_names, partitions)
         one_class = np.flatnonzero(self.distinct < 2)
         if kind == "sign" and one_class.size:
             i = int(one_class[0])

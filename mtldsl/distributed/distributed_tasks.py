@@ -339,6 +339,10 @@ class DistributedTasks(Tasks):
     def n_missing(self) -> int:
         return self.n_tasks * self.n_rows - self.n_samples if self.is_table else 0
 
+    def require_kind(self, kind: str, typed: str) -> None:
+        """See `Tasks.require_kind`. The error names partition, row and task."""
+        self.label_facts.require_kind(kind, typed, self.task_names, self.parts.names)
+
     def require_labels(self, kind: str, typed: str) -> None:
         """See `Tasks.require_labels`. The error names partition, row and task."""
         self.label_facts.require(kind, typed, self.task_names, self.parts.names)
@@ -353,8 +357,9 @@ class DistributedTasks(Tasks):
     def apply_scoring(self, function: Callable, solution: Any, measure: Any, method: str) -> Any:
         """See `Tasks.apply_scoring`: sums of the parts, in one pass."""
         from mtldsl.distributed.distributed_scoring import named_elsewhere, scores_elsewhere
+        from mtldsl.solution.measures import Measure
 
-        apply = named_elsewhere if isinstance(measure, str) else scores_elsewhere
+        apply = named_elsewhere if isinstance(measure, str | Measure) else scores_elsewhere
         return apply(solution, self, measure, method)
 
     def apply_solving(self, function: Callable, form: Any, warm_start: Any, how: dict[str, Any]) -> Any:
