@@ -11,9 +11,9 @@ from scipy import sparse
 from mtldsl.data.row_storage import csr_of, row_views
 from mtldsl.data.task_data import TaskData
 from mtldsl.utils.caching import cached_property
-from mtldsl.utils.interrupts import eigvalsh, leave_if_late
+from mtldsl.utils.interrupts import eigvalsh, interruptible
 from mtldsl.utils.memory import require_memory
-from mtldsl.utils.parallel import in_jobs, inner_product, product
+from mtldsl.utils.parallel import in_jobs, inner_product, product, runs
 
 # --------------------------------------------------------------------------------------------------------------
 # X^T diag(weights) X, the one place where it is made: of features, and of rows as the features of X^T.
@@ -25,8 +25,6 @@ class ProductSettings:
 
     sparse_slab_entries   : entries of a product of sparse inputs that are made at once
     weighted_slab_entries : dense inputs that are weighted at once
-    uninterrupted_flops   : multiplications without a look at signals: half a second or more
-    blocked_features      : more columns than these are multiplied block by block where the product is longer
     max_sparse_parts      : parts of sparse inputs, copied one after another: each takes a pass over all
     task_product_entries  : entries of a sparse task that make a product of its own worth its call
     copied_entries        : numbers of W that a product copies at once
@@ -36,8 +34,6 @@ class ProductSettings:
 
     sparse_slab_entries: int = 1 << 20
     weighted_slab_entries: int = 1 << 18
-    uninterrupted_flops: float = 2e10
-    blocked_features: int = 2000
     max_sparse_parts: int = 8
     task_product_entries: int = 20_000
     copied_entries: int = 1 << 18
@@ -70,14 +66,8 @@ def gram(X, weights: np.ndarray | None = None) -> np.ndarray:
             part = part if weights is None else sparse.diags_array(weights) @ part
             total[:, first : first + step] = (X.T @ part.asformat(X.T.format)).toarray()
         return total
-    if (
-        weights is None
-        and float(X.shape[0]) * X.shape[1] ** 2 > SETTINGS.uninterrupted_flops
-        and X.shape[1] > SETTINGS.blocked_features
-    ):
-        return _in_columns(X)
     if weights is None:
-        return inner_product(X.T, X)
+        return interruptible(float(X.shape[0]) * X.shape[1] ** 2, inner_product, X.T, X)
     rows = np.flatnonzero(weights)
     every, total = len(rows) == len(weights), np.zeros((X.shape[1], X.shape[1]))
     step = max(SETTINGS.weighted_slab_entries // max(X.shape[1], 1), 256)
@@ -89,21 +79,6 @@ def gram(X, weights: np.ndarray | None = None) -> np.ndarray:
             total += part.T @ part
         else:
             total += part.T @ (part * own)
-    return total
-
-
-def _in_columns(X) -> np.ndarray:
-    """X^T X, some columns at a time, above the diagonal alone: a signal and a time limit are heard between two of them."""
-    n, d = X.shape
-    total, step = np.empty((d, d)), max(int(SETTINGS.uninterrupted_flops / (4.0 * n * d)), 64)
-    for first in range(0, d, step):
-        leave_if_late()
-        own = slice(first, min(first + step, d))
-        total[own, own] = (
-            X[:, own].T @ X[:, own]
-        )  # of one matrix with itself, which is symmetric to the last bit
-        np.matmul(X[:, :first].T, X[:, own], out=total[:first, own])
-        total[own, :first] = total[:first, own].T
     return total
 
 
@@ -219,12 +194,13 @@ class _SeparateSparseProducts(_CommonProducts):
         m, d = tasks.n_tasks, tasks.n_features
         # as many columns of W at once as fit into the cache when they lie one after the other
         self.width = max(SETTINGS.copied_entries // d, 8)
-        entries = np.diff(tasks.stacked.indptr[tasks.offsets])
+        ends = tasks.stacked.indptr[tasks.offsets]
         self.slabs = []
         for first in range(0, m, self.width):
             last = min(first + self.width, m)
-            runs = _runs(entries[first:last].tolist(), first)
-            self.slabs.append((first, last, [self._blocks(a, b) for a, b in runs]))
+            # each large task alone, small ones until they are as much as a large one
+            some = runs(ends[first : last + 1], SETTINGS.task_product_entries)
+            self.slabs.append((first, last, [self._blocks(first + a, first + b) for a, b in some]))
 
     def _blocks(self, a, b):
         """(first task, last task + 1, their rows, [X_a, ..., X_b-1] on the diagonal, its transpose)."""
@@ -265,17 +241,6 @@ def _columns(W, first, last, room):
     for k in range(0, len(W), SETTINGS.tile_rows):
         room[: last - first, k : k + SETTINGS.tile_rows] = W[k : k + SETTINGS.tile_rows, first:last].T
     return room[: last - first]
-
-
-def _runs(entries: list[int], first: int) -> list[tuple[int, int]]:
-    """Neighbours that go together: each large task alone, small ones until they are as much as a large one."""
-    runs, start, held = [], first, 0
-    for i, size in enumerate(entries, start=first):
-        if held and held + size > SETTINGS.task_product_entries:
-            runs.append((start, i))
-            start, held = i, 0
-        held += size
-    return [*runs, (start, first + len(entries))]
 
 
 def _squared_norm(X, scale) -> float:

@@ -63,7 +63,7 @@ class StoreChunk:
         return self.y.size
 
 
-def of_arrays(X, y, ids, where: str, first_row: int = 0, features=None) -> StoreChunk:
+def of_arrays(X, y, ids, where: str, first_row: int = 0) -> StoreChunk:
     """Return what Tasks.grouped takes, as a chunk; DataError begins with `where`."""
     X, _, names = as_rows(X, f"{where}: X")
     y, _ = as_targets(y, f"{where}: y", columns=False)
@@ -80,7 +80,7 @@ def of_arrays(X, y, ids, where: str, first_row: int = 0, features=None) -> Store
     ]
     if X.dtype not in (np.float64, np.float32):  # scipy has no sparse matrices of float16
         X = X.astype(float)
-    return StoreChunk(sparse.csr_array(X), y, ids, codes, where, first_row, True, features or names)
+    return StoreChunk(sparse.csr_array(X), y, ids, codes, where, first_row, True, names)
 
 
 def hash_columns(X, n_columns: int):

@@ -13,10 +13,10 @@ from urllib.parse import unquote
 import numpy as np
 from scipy import sparse
 
+from mtldsl.data.input_checks import weights_of
 from mtldsl.data.readers.table import require_distinct
 from mtldsl.data.store_chunks import SETTINGS, StoreChunk, of_arrays
 from mtldsl.errors import DataError, MissingExtraError
-from mtldsl.utils.arrays import numbers_of_column
 
 
 def parquet_chunks(path: Path, task: str, label: str, name: str, features, partition: Mapping[str, Any]):
@@ -91,43 +91,16 @@ def _features(path, known: list[str], default: list[str], roles, features) -> li
 
 
 def _chunk(path, batch, task, label, name, columns, lists, row) -> StoreChunk:
-    where = f"{path}, rows from {row}"
-    y = column_numbers(batch.column(label), path, label)
-    ids = np.full(y.size, name, dtype=object) if task == "file" else column_ids(batch.column(task))
+    import pyarrow
+
+    where, table = f"{path}, rows from {row}", pyarrow.Table.from_batches([batch])
+    y, ids = table.select([label]), np.full(len(table), name, dtype=object)
+    ids = ids if task == "file" else table.column(task)
     if lists:
         X = _sparse_rows(batch.column("indices"), batch.column("values"), path, row)
         chunk = of_arrays(X, y, ids, where)
-        return replace(chunk, where=str(path), first_row=row, exact=False, features=None)
-    table = column_matrix(batch, columns, path)
-    bad = ~np.isfinite(table)
-    if bad.any():
-        k, j = np.argwhere(bad)[0]
-        raise DataError(
-            f"{table[k, j]} in row {row + k}, column {columns[j]!r}; inputs must be finite - impute or drop it",
-            term=path,
-        )
-    return replace(of_arrays(sparse.csr_array(table), y, ids, where, row, tuple(columns)), where=str(path))
-
-
-def column_numbers(column, path, name: str) -> np.ndarray:
-    """float64; null is NaN. DataError for what `Tasks` refuses in a data frame: text, bytes, times, whole numbers beyond 2^53."""
-    import narwhals
-    import pyarrow
-
-    chunked = column if isinstance(column, pyarrow.ChunkedArray) else pyarrow.chunked_array([column])
-    series = narwhals.from_native(chunked, series_only=True)
-    return np.asarray(numbers_of_column(series, f"{path}: column {name!r}"), dtype=float)
-
-
-def column_matrix(table, names: Sequence[str], path) -> np.ndarray:
-    """(n, columns) of a table or batch."""
-    return np.column_stack([column_numbers(table.column(name), path, name) for name in names])
-
-
-def column_ids(column) -> np.ndarray:
-    """The task of every row: whole numbers, or whatever there is."""
-    plain = str(column.type) in ("int64", "int32", "int16", "int8") and not column.null_count
-    return np.asarray(column) if plain else np.array(column.to_pylist(), dtype=object)
+        return replace(chunk, where=str(path), first_row=row, exact=False)
+    return replace(of_arrays(table.select(columns), y, ids, where, row), where=str(path))
 
 
 def known_columns(schema, path, partition: Mapping[str, Any]) -> tuple[list[str], list[str]]:
@@ -199,6 +172,8 @@ def with_partition(rows, partition: Mapping[str, Any]):
 
 
 def _sparse_rows(indices, values, path, row):
+    import pyarrow
+
     lengths = [column.value_lengths().to_pylist() for column in (indices, values)]  # None where a row is null
     for k, (a, b) in enumerate(zip(*lengths, strict=True)):
         if a is None or b is None or a != b:
@@ -207,10 +182,7 @@ def _sparse_rows(indices, values, path, row):
                 term=path,
                 write_instead="give one of each",
             )
-    flat_indices, flat_values = (
-        np.asarray(indices.flatten().to_numpy(False)),
-        column_numbers(values.flatten(), path, "values"),
-    )
+    flat_indices = np.asarray(indices.flatten().to_numpy(False))
     if flat_indices.dtype.kind not in "iu" and flat_indices.size:
         raise DataError(f"indices are {indices.type}, not whole numbers", term=path)
     flat_indices = flat_indices.astype(np.int64)
@@ -219,6 +191,7 @@ def _sparse_rows(indices, values, path, row):
         k = int(np.searchsorted(indptr, int(np.argmin(flat_indices)), side="right")) - 1
         raise DataError(f"index {flat_indices.min()} in row {row + k}; indices count from 0", term=path)
     d = int(flat_indices.max()) + 1 if flat_indices.size else 1
+    flat_values = weights_of(pyarrow.chunked_array([values.flatten()]), f"{path}: column 'values'")
     return sparse.csr_array((flat_values, flat_indices, indptr), shape=(len(indptr) - 1, d))
 
 

@@ -13,8 +13,6 @@ import numpy as np
 from mtldsl.data.store import common_folder, format_of, stem
 from mtldsl.data.store_chunks import has_qid, libsvm_rows, npz_arrays
 from mtldsl.data.store_parquet import (
-    column_ids,
-    column_matrix,
     known_columns,
     partitions_of,
     pyarrow_parquet,
@@ -26,6 +24,7 @@ from mtldsl.distributed.dask_backend import call, require_dask
 from mtldsl.distributed.dask_inputs import named_columns, of_loaders
 from mtldsl.errors import DataError
 from mtldsl.utils.files import note_folder, note_input
+from mtldsl.utils.parallel import runs
 from mtldsl.utils.validation import as_flag, as_list, as_whole, quoted
 
 # --------------------------------------------------------------------------------------------------------------
@@ -152,14 +151,14 @@ def parquet_pieces(
     """
     below = partitions_of(files, root)
     with ThreadPoolExecutor(min(SETTINGS.reading_threads, len(files))) as pool:
-        ends = list(pool.map(lambda one: _end(system, one), files))
-    known, default = known_columns(ends[0][0], files[0], below[0])
+        found = list(pool.map(lambda one: _end(system, one), files))
+    known, default = known_columns(found[0][0], files[0], below[0])
     columns = named_columns(
         known, features, labels, None if task == "file" else task, weights, typed, default
     )
     columns["file"] = task == "file"
     if features is None:
-        for path, partition, (schema, _) in zip(files, below, ends, strict=True):
+        for path, partition, (schema, _) in zip(files, below, found, strict=True):
             other = next(
                 (name for name in known_columns(schema, path, partition)[1] if name not in known), None
             )
@@ -170,12 +169,13 @@ def parquet_pieces(
                 )  # fmt: skip
     d = len(columns["features"])
     pieces = []
-    for path, partition, (_, groups) in zip(files, below, ends, strict=True):
-        for first, last, row, n in _runs(groups, d):
+    for path, partition, (_, groups) in zip(files, below, found, strict=True):
+        ends = np.cumsum([0, *groups])
+        for first, last in runs(ends, SETTINGS.partition_bytes // (8 * d)) or [(0, 0)]:
             name = PurePosixPath(path).name
             if last - first < len(groups):
-                name += f", row groups {first} to {last - 1} (rows from {row})"
-            size = 8.0 * n * (d + 2 * len(columns["labels"]))
+                name += f", row groups {first} to {last - 1} (rows from {ends[first]})"
+            size = 8.0 * (ends[last] - ends[first]) * (d + 2 * len(columns["labels"]))
             own = columns | {"partition": partition}
             pieces.append(
                 PartitionSource(name, parquet_rows, (system, path, list(range(first, last)), own), size)
@@ -198,17 +198,6 @@ def _opened(system, path: str) -> Any:
         raise DataError(f"cannot be read as Parquet: {error}", term=path) from None
 
 
-def _runs(groups: list[int], d: int):
-    """(first, last + 1, rows before, rows) of neighbouring row groups that are a partition."""
-    first, row, held = 0, 0, 0
-    for k, n in enumerate(groups):
-        if held and 8 * d * (held + n) > SETTINGS.partition_bytes:
-            yield first, k, row, held
-            first, row, held = k, row + held, 0
-        held += n
-    yield first, len(groups), row, held
-
-
 def parquet_rows(system, path: str, groups: list[int], columns: dict) -> PartitionRows:
     """These row groups of the file."""
     named = [*columns["features"], *columns["labels"], *columns["others"]]
@@ -222,16 +211,11 @@ def parquet_rows(system, path: str, groups: list[int], columns: dict) -> Partiti
         except Exception as error:
             raise DataError(f"cannot be read: {error}", term=path) from None
     table = with_partition(table, columns["partition"])
-    Y = column_matrix(table, columns["labels"], path)
-    weights = None if columns["weights"] is None else column_matrix(table, [columns["weights"]], path)[:, 0]
-    ids: Any = None
-    if columns["file"]:
-        ids = np.full(len(Y), stem(path), dtype=object)
-    elif columns["task"] is not None:
-        ids = column_ids(table.column(columns["task"]))
-    return PartitionRows(
-        column_matrix(table, columns["features"], path), Y if ids is None else Y[:, 0], ids, weights
-    )
+    ids: Any = np.full(len(table), stem(path), dtype=object) if columns["file"] else None
+    if columns["task"] is not None:
+        ids = table.column(columns["task"])
+    weights = None if columns["weights"] is None else table.select([columns["weights"]])
+    return PartitionRows(table.select(columns["features"]), table.select(columns["labels"]), ids, weights)
 
 
 def scan(

@@ -223,6 +223,20 @@ def slabs(size: int, most: int = 1 << 14) -> list[slice]:
     return [slice(first, first + most) for first in range(0, size, most)]
 
 
+def runs(ends: np.ndarray, most: float) -> list[tuple[int, int]]:
+    """(first, last + 1) of neighbours that have at most `most` together, or are one alone; k has ends[k + 1] - ends[k].
+
+    >>> runs(np.array([0, 2, 4, 9, 10]), 4)
+    [(0, 2), (2, 3), (3, 4)]
+    """
+    found, first = [], 0
+    while first < len(ends) - 1:
+        last = max(int(np.searchsorted(ends, ends[first] + most, side="right")) - 1, first + 1)
+        found.append((first, last))
+        first = last
+    return found
+
+
 def in_blocks(size: int, work: float, function: Callable[[int, slice], object]) -> None:
     """function(k, block) for all `blocks_of`, each of which writes into a place of its own: in as many threads as `solve(n_jobs=...)` says, or else
     BLAS was to have."""
