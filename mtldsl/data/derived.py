@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +13,7 @@ from mtldsl.data.scaling import Imputation, Scaling
 from mtldsl.data.task_data import T, TaskData, fields_of_table
 from mtldsl.errors import DataError, Spelled
 from mtldsl.utils.memory import require_memory
-from mtldsl.utils.validation import as_flag, as_list, as_positions, as_whole, quoted
+from mtldsl.utils.validation import as_flag, as_list, as_positions, as_whole, nearest, quoted
 
 _FIELDS = (
     "mask", "counts", "targets", "sample_weights", "task_names", "feature_names", "scaling", "source_rows", "one_table",
@@ -361,13 +360,7 @@ def _position(one, names: tuple[str, ...], places: dict[str, int], word: str, wh
     if isinstance(one, str):
         if one in places:
             return places[one]
-        near = difflib.get_close_matches(one, names, n=1)
-        hint = (
-            f"did you mean {near[0]!r}?"
-            if near
-            else f"the {what}s are {', '.join(map(repr, names[:8]))}{', ...' * (len(names) > 8)}"
-        )
-        raise DataError(f"{word}({one!r}): there is no such {what}; {hint}")
+        raise DataError(f"{word}({one!r}): there is no such {what}; {nearest(one, names, what)}")
     if as_whole(one) is None or not -len(names) <= one < len(names):
         raise DataError(
             f"{word}({quoted(one)}): write a {what}'s name or its position, 0 to {len(names) - 1}"

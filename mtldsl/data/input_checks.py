@@ -28,6 +28,7 @@ from mtldsl.utils.validation import (
     as_list,
     distinct_names,
     is_missing,
+    listed,
     plain,
     quoted,
 )
@@ -281,7 +282,7 @@ def as_learned(given, names: Sequence[str], what: str, whose: str, fill: np.ndar
     X, columns = as_design(given, what, fill)
     wrong = unlike(names, columns, given)
     if wrong is not None:
-        raise DataError(f"{what} has the columns {list_names(columns)}; {wrong}")
+        raise DataError(f"{what} has the columns {listed(columns or ())}; {wrong}")
     if X.shape[1] != len(names):
         raise DataError(
             f"{what} has shape {X.shape}, but {whose} {len(names)} features",
@@ -483,11 +484,6 @@ def as_names(names, found, count: int, what: str, prefix: str | None = None) -> 
             raise DataError(f"the name {name!r} occurs twice; names must be distinct", term=what)
         seen.add(name)
     return names
-
-
-def list_names(names) -> str:
-    """At most eight names, for a message."""
-    return ", ".join(map(repr, names[:8])) + ", ..." * (len(names) > 8)
 
 
 def is_numbered(names: Sequence[str]) -> bool:

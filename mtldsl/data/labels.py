@@ -12,6 +12,7 @@ import numpy as np
 from mtldsl.data.input_checks import refuse_missing_texts, warn_of_spellings
 from mtldsl.data.task_data import T, TaskData, require_in_memory
 from mtldsl.errors import DataError, Spelled
+from mtldsl.utils.validation import listed
 
 # --------------------------------------------------------------------------------------------------------------
 # Classes as tasks: one column of -1 and +1 for each class, with one +1 in every row.
@@ -237,4 +238,4 @@ def leave_out(tasks: Any, one: np.ndarray) -> Any:
 
 def listed_tasks(names: Sequence) -> str:
     """The first names, and that there are more."""
-    return ", ".join(map(repr, names[:4])) + ", ..." * (len(names) > 4)
+    return listed(names, 4)

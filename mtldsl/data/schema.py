@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from mtldsl.data.derived import filled_by
-from mtldsl.data.input_checks import as_learned, elsewhere, list_names
+from mtldsl.data.input_checks import as_learned, elsewhere
 from mtldsl.data.kernel_map import KernelMap
 from mtldsl.data.scaling import Scaling
 from mtldsl.data.table_description import NOTHING_KNOWN, DataDescription
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, MTLError
-from mtldsl.utils.validation import quoted
+from mtldsl.utils.validation import listed, quoted
 
 # --------------------------------------------------------------------------------------------------------------
 # Where a `Tasks` has to be given.
@@ -142,7 +142,7 @@ class Schema:
                 raise DataError(
                     f"{what} {name!r} is number {given.index(name)} here, but was {learned.index(name)} in training",
                     term=typed,
-                    write_instead=f"give the {what}s in the order {list_names(learned)}",
+                    write_instead=f"give the {what}s in the order {listed(learned)}",
                 )
         if tasks.scaling is not None and not (self.scaling is not None and tasks.scaling == self.scaling):
             raise DataError(

@@ -11,7 +11,7 @@ from mtldsl.data.derived import filled_pair, label_table, take_rows
 from mtldsl.data.task_data import T, TaskData
 from mtldsl.errors import DataError
 from mtldsl.utils.memory import require_memory
-from mtldsl.utils.validation import as_flag, as_float, as_list, as_whole, generator, is_missing, quoted
+from mtldsl.utils.validation import as_count, as_flag, as_float, as_list, generator, is_missing, quoted
 
 # --------------------------------------------------------------------------------------------------------------
 # How rows are dealt to parts so that what they carry is spread evenly: iterative stratification, whole groups at a time.
@@ -152,7 +152,7 @@ def fold_numbers(
     A task of separate inputs may have fewer rows than there are folds: then it is not in all of them.
     typed : the call as it was written, up to the number of folds
     """
-    k, argument = checked_count(k, typed), re.split(r"\W+", typed)[-1]
+    k, argument = as_count(k, typed, 2), re.split(r"\W+", typed)[-1]
     stratify = as_flag(stratify, "folds(k, stratify")
     rng = generator(random_state, "folds")
     n = tasks.X.shape[0] if tasks.is_shared else tasks.n_samples
@@ -187,14 +187,6 @@ def rows_of_parts(tasks: TaskData, chosen: np.ndarray):
     if tasks.is_shared:
         return np.flatnonzero(chosen)
     return [np.flatnonzero(part) for part in tasks.per_task(chosen)]
-
-
-def checked_count(k, typed: str) -> int:
-    """Return how many folds or samples; `typed` is such as "folds(k"."""
-    number = as_whole(k)
-    if number is None or number < 2:
-        raise DataError(term=f"{typed}={quoted(k)})", write_instead="write a whole number of at least 2")
-    return number
 
 
 def refuse_overlap(k: int, train: np.ndarray, test: np.ndarray, typed: str, argument: str = "") -> None:
@@ -338,19 +330,9 @@ def _is_sign(y) -> bool:
     return bool(np.isin(y[~np.isnan(y)], (-1.0, 1.0)).all())
 
 
-def checked_rows(rows) -> int:
-    """Return how many rows `subsample` is to take."""
-    number = as_whole(rows)
-    if number is None or number < 1:
-        raise DataError(
-            term=f"subsample(rows={quoted(rows)})", write_instead="write a whole number of at least 1"
-        )
-    return number
-
-
 def subsample(tasks: T, rows: int, random_state=None) -> T:
     """At most `rows` seeded rows (of each task, where inputs are separate), with both classes kept."""
-    number = checked_rows(rows)
+    number = as_count(rows, "subsample(rows")
     rng = generator(random_state, "subsample")
     if not tasks.is_shared:
         return take_rows(tasks, [_sample(y, number, rng) for y in tasks.per_task(tasks.targets)])

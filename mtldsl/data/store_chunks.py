@@ -13,10 +13,11 @@ from scipy import sparse
 
 from mtldsl.data.input_checks import as_design, as_rows, as_targets, by_appearance, labels_of
 from mtldsl.data.readers.table import exact_number, is_lost
+from mtldsl.data.row_storage import MAX_INT32
 from mtldsl.errors import DataError, Spelled
 from mtldsl.utils.arrays import MAX_EXACT_WHOLE
 from mtldsl.utils.files import read_archive, reading
-from mtldsl.utils.validation import as_whole, plain, quoted
+from mtldsl.utils.validation import as_count, plain
 
 # --------------------------------------------------------------------------------------------------------------
 # Some rows of data that are too large to be held at once, whatever they were read from.
@@ -99,7 +100,7 @@ def hash_columns(X, n_columns: int):
     """
     from sklearn.utils import murmurhash3_32
 
-    n_columns = hashed_columns(n_columns, f"hash_columns(X, {quoted(n_columns)})")
+    n_columns = as_count(n_columns, "hash_columns(X, n_columns", 2, most=MAX_INT32)
     X = sparse.csr_array(as_design(X, "hash_columns: X")[0])
     low = X.indices.astype(np.int32)  # the lower half of what is longer
     if X.indices.dtype.itemsize > 4:
@@ -113,16 +114,6 @@ def hash_columns(X, n_columns: int):
     hashed = sparse.csr_array((data, columns, X.indptr.copy()), shape=(X.shape[0], n_columns))
     hashed.sum_duplicates()
     return hashed
-
-
-def hashed_columns(n, typed: str) -> int:
-    """A number of columns to hash to."""
-    if not 2 <= (as_whole(n) or 0) < 2**31:
-        raise DataError(
-            term=typed,
-            write_instead="write how many columns to hash to, a whole number from 2 on, such as 4096",
-        )
-    return int(n)
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from mtldsl.data.input_checks import weights_of
 from mtldsl.data.readers.table import require_distinct
 from mtldsl.data.store_chunks import SETTINGS, StoreChunk, of_arrays
 from mtldsl.errors import DataError, MissingExtraError
+from mtldsl.utils.validation import listed
 
 
 def parquet_chunks(path: Path, task: str, label: str, name: str, features, partition: Mapping[str, Any]):
@@ -39,7 +40,7 @@ def parquet_chunks(path: Path, task: str, label: str, name: str, features, parti
             if column not in known:
                 hint = '; write task="file" for one task a file' if role == "task" else ""
                 raise DataError(
-                    f"{role}={column!r}: there is no such column; the columns are {_listed(known)}{hint}",
+                    f"{role}={column!r}: there is no such column; the columns are {listed(known, 12)}{hint}",
                     term=path,
                 )
         is_list = [types.is_list(t) or types.is_large_list(t) for t in schema.types]
@@ -81,7 +82,7 @@ def _features(path, known: list[str], default: list[str], roles, features) -> li
     for name in columns:
         if name not in known:
             raise DataError(
-                f"features: there is no column {name!r}; the columns are {_listed(known)}", term=path
+                f"features: there is no column {name!r}; the columns are {listed(known, 12)}", term=path
             )
         if name in roles:
             raise DataError(f"column {name!r} is a feature and a label or task", term=path)
@@ -193,7 +194,3 @@ def _sparse_rows(indices, values, path, row):
     d = int(flat_indices.max()) + 1 if flat_indices.size else 1
     flat_values = weights_of(pyarrow.chunked_array([values.flatten()]), f"{path}: column 'values'")
     return sparse.csr_array((flat_values, flat_indices, indptr), shape=(len(indptr) - 1, d))
-
-
-def _listed(names) -> str:
-    return ", ".join(names[:12]) + ", ..." * (len(names) > 12)

@@ -12,23 +12,22 @@ from scipy import sparse
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError
 from mtldsl.utils.memory import require_memory
-from mtldsl.utils.validation import MAX_MAGNITUDE, as_flag, as_float, as_list, as_whole, generator, quoted
+from mtldsl.utils.validation import (
+    MAX_MAGNITUDE,
+    as_count,
+    as_flag,
+    as_float,
+    as_list,
+    as_whole,
+    generator,
+    quoted,
+)
 
 if TYPE_CHECKING:
     import networkx
 
 #: setting -> how many times the noise is halved from the first task to the last, in equal steps: the exponents of (51)
 _HALVINGS = {"d1": 3.0, "d2": 0.0, "d3": 12.0, "d4": 25.0}
-
-
-@dataclass(frozen=True)
-class SyntheticSettings:
-    """Limit of a size: `max_count`, more than any machine holds."""
-
-    max_count: int = 1 << 40
-
-
-SETTINGS = SyntheticSettings()
 
 
 def make_low_rank(
@@ -165,8 +164,7 @@ def _check_rank(rank, d, m) -> None:
 
 def _check_sizes(**sizes) -> None:
     for name, value in sizes.items():
-        if not 1 <= (as_whole(value) or 0) <= SETTINGS.max_count:
-            raise DataError(f"{name}={quoted(value)}: write a whole number of at least 1", argument=name)
+        as_count(value, name, argument=name)
 
 
 def _checked_noise(value, name: str) -> float:

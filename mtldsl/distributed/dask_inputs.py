@@ -28,7 +28,7 @@ from mtldsl.distributed.dask_parts import DaskParts, tree
 from mtldsl.distributed.distributed_tasks import DistributedTasks
 from mtldsl.errors import DataError
 from mtldsl.utils.arrays import digest
-from mtldsl.utils.validation import as_list, quoted
+from mtldsl.utils.validation import as_list, listed, quoted
 
 
 def of_loaders(
@@ -194,12 +194,10 @@ def named_columns(
     """The columns by what they are for. DataError for unknown ones, and for one that is used twice. features None: all others in `default`."""
     labels = [labels] if isinstance(labels, str) or as_list(labels) is None else list(as_list(labels) or [])
     others = [one for one in (task, sample_weights) if one is not None]
-    listed = (
-        [one for one in (known if default is None else default) if one not in (*labels, *others)]
-        if features is None
-        else as_list(features)
-    )
-    features = [features] if listed is None else list(listed)
+    if features is None:
+        features = [one for one in (known if default is None else default) if one not in (*labels, *others)]
+    chosen = as_list(features)
+    features = [features] if chosen is None else chosen
     if task is not None and len(labels) != 1:
         raise DataError(
             f"{len(labels)} columns of labels beside a column of task ids",
@@ -217,9 +215,8 @@ def named_columns(
             raise DataError(f"{role}: no column is named", term=typed, write_instead="name at least one")
         for name in names:
             if name not in known:
-                shown = ", ".join(map(repr, known[:8])) + ", ..." * (len(known) > 8)
                 raise DataError(
-                    f"{role}: there is no column {quoted(name)}; the columns are {shown}", term=typed
+                    f"{role}: there is no column {quoted(name)}; the columns are {listed(known)}", term=typed
                 )
             if name in seen:
                 raise DataError(

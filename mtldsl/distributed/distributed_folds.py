@@ -11,12 +11,12 @@ from scipy import sparse
 from mtldsl.data.derived import label_table
 from mtldsl.data.labels import LABEL_KINDS, of_one_label
 from mtldsl.data.row_storage import stack
-from mtldsl.data.splits import checked_count, checked_level
+from mtldsl.data.splits import checked_level
 from mtldsl.data.task_data import TaskData, fields_of_table
 from mtldsl.data.tasks import Tasks
 from mtldsl.distributed.partitions import PartitionTasks
 from mtldsl.errors import DataError
-from mtldsl.utils.validation import as_flag, generator
+from mtldsl.utils.validation import as_count, as_flag, generator
 
 # --------------------------------------------------------------------------------------------------------------
 # What must be known of all labels before a model is stated: found in one pass, so that no label has to be moved.
@@ -306,7 +306,7 @@ def make_side(
 
 def deal_folds(tasks: Any, k, stratify, groups, random_state, typed: str) -> tuple[FoldAssignment, tuple]:
     """(how rows are dealt, the facts of every fold's two sides), in one pass. DataError for groups, which are not known here."""
-    k = checked_count(k, f"{typed}k")
+    k = as_count(k, f"{typed}k", 2)
     _refuse_groups(groups, typed)
     signs = _signs(tasks) if as_flag(stratify, f"{typed}k, stratify") else None
     dealt = FoldAssignment(int(generator(random_state, "folds").integers(2**63)), k, None, signs)

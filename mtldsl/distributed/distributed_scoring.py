@@ -54,7 +54,7 @@ class ScoringRequest:
     def answers(self, part) -> np.ndarray:
         """(n,) what is predicted for a part's labelled rows, task after task."""
         tasks, own = part.tasks, FittedColumns.of(self.fitted, part.which)
-        z = tasks.forward(own.coef) + np.repeat(own.intercept, tasks.counts)
+        z = tasks.forward(own.coef) + np.repeat(np.asarray(own.intercept), tasks.counts)
         found = np.concatenate(PerTaskPredictor(own).answers(tasks.per_task(z), self.needs, "score"))
         constant = self.constant[part.which][tasks.task_of]
         constant = (constant + 1.0) / 2.0 if self.needs == "probabilities" else constant

@@ -14,7 +14,6 @@ from mtldsl.data.derived import chosen, refuse_standardizing, require_scaling
 from mtldsl.data.labels import leave_out
 from mtldsl.data.products import gram
 from mtldsl.data.scaling import Scaling, squared_deviations
-from mtldsl.data.splits import checked_rows
 from mtldsl.data.summary import count_labels, several
 from mtldsl.data.task_data import require_labelled
 from mtldsl.data.tasks import Tasks
@@ -35,7 +34,7 @@ from mtldsl.distributed.distributed_folds import (
 from mtldsl.distributed.partitions import PartitionTasks, RowParts, TaskSum
 from mtldsl.errors import DataError
 from mtldsl.utils.caching import cached_property
-from mtldsl.utils.validation import as_flag, generator
+from mtldsl.utils.validation import as_count, as_flag, generator
 
 # --------------------------------------------------------------------------------------------------------------
 # In-memory tasks cut into parts, in this process.
@@ -330,7 +329,7 @@ class DistributedTasks(Tasks):
 
         They are drawn where they are, in one pass; the same seed draws the same rows, whatever the workers.
         """
-        number = checked_rows(rows)
+        number = as_count(rows, "subsample(rows")
         seed = int(generator(random_state, "subsample").integers(2**63))
         found = self.parts.run(draw_candidates, number, seed, self.n_tasks)
         return tasks_of(found, self.task_names, self.feature_names, self.scaling)

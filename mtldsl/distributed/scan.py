@@ -25,7 +25,7 @@ from mtldsl.distributed.dask_inputs import named_columns, of_loaders
 from mtldsl.errors import DataError
 from mtldsl.utils.files import note_folder, note_input
 from mtldsl.utils.parallel import runs
-from mtldsl.utils.validation import as_flag, as_list, as_whole, quoted
+from mtldsl.utils.validation import as_count, as_flag, as_list, quoted
 
 # --------------------------------------------------------------------------------------------------------------
 # Files as partitions: which there are, and how a worker reads one.
@@ -297,8 +297,8 @@ def scan(
             raise DataError(
                 "LIBSVM files have no names of labels or weights", term=typed, write_instead="leave them out"
             )
-        if n_features is not None and not 1 <= (as_whole(n_features) or 0) < 1 << 62:
-            raise DataError(f"n_features={quoted(n_features)}: write a whole number of columns", term=typed)
+        if n_features is not None:
+            n_features = as_count(n_features, "scan(path, n_features", most=1 << 62)
         task = task or ("qid" if has_qid(Path(files[0])) else None)
         if task not in (None, "qid", "file"):
             raise DataError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 import os
@@ -136,6 +137,23 @@ def as_whole(value) -> int | None:
         value = value[()]
     whole = isinstance(value, Integral) and not isinstance(value, bool | np.bool_ | np.timedelta64)
     return int(value) if whole else None
+
+
+def as_count(value, typed: str, least: int = 1, argument: str = "", most: int = 1 << 40) -> int:
+    """A whole number of at least `least`; DataError for all else. `typed` is such as "folds(k".
+
+    >>> as_count(1, "folds(k", 2)
+    Traceback (most recent call last):
+    mtldsl.errors.DataError: folds(k=1): write a whole number of at least 2
+    """
+    number = as_whole(value)
+    if number is None or not least <= number <= most:
+        raise DataError(
+            term=f"{typed}={quoted(value)}" + ")" * typed.count("("),
+            write_instead=f"write a whole number of at least {least}",
+            argument=argument,
+        )
+    return number
 
 
 def is_scalar(value) -> bool:
@@ -288,6 +306,26 @@ def distinct_texts(pairs: Sequence[tuple[str, str]]) -> list[str]:
     """The same, of (text, type) of every value."""
     shared = Counter(text for text, _ in set(pairs))
     return [f"{text} ({kind})" if shared[text] > 1 else text for text, kind in pairs]
+
+
+def listed(names: Iterable, most: int = 8) -> str:
+    """The first names, for a message.
+
+    >>> listed(["a", "b", "c"], 2)
+    "'a', 'b', ..."
+    """
+    names = list(names)
+    return ", ".join(map(repr, names[:most])) + ", ..." * (len(names) > most)
+
+
+def nearest(typed: str, known: Iterable[str], what: str, most: int = 8) -> str:
+    """Advice for a name that is none of those known: the one that may be meant, else the first of them.
+
+    >>> nearest("ages", ["age", "size"], "feature"), nearest("x", ["age", "size"], "feature")
+    ("did you mean 'age'?", "the features are 'age', 'size'")
+    """
+    near = difflib.get_close_matches(typed, known, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"the {what}s are {listed(known, most)}"
 
 
 def plain(value):

@@ -19,6 +19,7 @@ from scipy import sparse
 from mtldsl.data.derived import with_fields
 from mtldsl.data.labels import as_signs
 from mtldsl.data.readers.table import check_impute, fill_table_gaps
+from mtldsl.data.row_storage import MAX_INT32
 from mtldsl.data.store_chunks import libsvm_rows
 from mtldsl.data.table_description import DataDescription, TableColumn
 from mtldsl.data.tasks import Tasks
@@ -26,7 +27,7 @@ from mtldsl.errors import DataError
 from mtldsl.utils.arrays import as_array
 from mtldsl.utils.files import read_archive, reading, regular_file
 from mtldsl.utils.memory import as_dense, available_memory
-from mtldsl.utils.validation import as_flag, as_list, as_path, as_whole, quoted
+from mtldsl.utils.validation import as_count, as_flag, as_list, as_path
 
 # --------------------------------------------------------------------------------------------------------------
 # The variables of a MATLAB file, read by a process of its own: see `mat_process`.
@@ -256,8 +257,8 @@ def read_libsvm(
         raise DataError(
             "read_libsvm: one_vs_rest and multilabel make tasks of one file, but there are several"
         )
-    if n_features is not None and not 1 <= (as_whole(n_features) or 0) < 1 << 31:
-        raise DataError(f"read_libsvm: n_features={quoted(n_features)}: write a whole number of columns")
+    if n_features is not None:
+        n_features = as_count(n_features, "read_libsvm(path, n_features", most=MAX_INT32)
     if zero_based is not None:
         zero_based = as_flag(zero_based, "read_libsvm(path, zero_based")
     given: list[list[float]] | None = [] if multilabel else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError
 from mtldsl.utils.arrays import as_array
 from mtldsl.utils.files import read_archive, regular_file
+from mtldsl.utils.validation import nearest
 
 # --------------------------------------------------------------------------------------------------------------
 # Rows without labels, for a model that is there: the columns that it was learned on, by name, in its order.
@@ -45,13 +45,9 @@ class TextRows:
     def require(self, name: str, why: str = "") -> list[str]:
         """The cells of a column; DataError where there is none of that name."""
         if name not in self.cells:
-            raise DataError(f"there is no column {name!r}{why}{self._near(name)}", term=self.path)
+            near = nearest(name, self.cells, "column", 12)
+            raise DataError(f"there is no column {name!r}{why}; {near}", term=self.path)
         return self.cells[name]
-
-    def _near(self, name: str) -> str:
-        near, known = difflib.get_close_matches(name, self.cells, n=1), list(self.cells)
-        shown = ", ".join(known[:12]) + ", ..." * (len(known) > 12)
-        return f"; did you mean {near[0]!r}?" if near else f"; the columns are {shown}"
 
     def inputs(
         self, names: Sequence[str], description: DataDescription, fill: np.ndarray | None

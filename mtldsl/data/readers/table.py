@@ -25,7 +25,7 @@ from mtldsl.data.table_description import DataDescription, TableColumn
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, Spelled
 from mtldsl.utils.arrays import MAX_EXACT_WHOLE
-from mtldsl.utils.validation import MAX_MAGNITUDE, MIN_MAGNITUDE, MISSING_TEXTS
+from mtldsl.utils.validation import MAX_MAGNITUDE, MIN_MAGNITUDE, MISSING_TEXTS, listed, nearest
 
 # --------------------------------------------------------------------------------------------------------------
 # What one cell of a file says: a number, a missing value, a label.
@@ -191,10 +191,9 @@ def codes_of(
 def _unknown(column: TableColumn, cell: str, place: str, labels: bool) -> DataError:
     folded = {value.lower(): value for value in column.values}
     near = difflib.get_close_matches(cell.lower(), folded, n=1)
-    known = ", ".join(map(repr, column.values[:12])) + ", ..." * (len(column.values) > 12)
     what = "class" if labels else "category"
     return DataError(
-        f"{place}: column {column.name!r} has a {what} {cell!r} that the model does not know; it knows {known}",
+        f"{place}: column {column.name!r} has a {what} {cell!r} that the model does not know; it knows {listed(column.values, 12)}",
         write_instead=f"did you mean {folded[near[0]]!r}?"
         if near
         else "write one of these, or leave out the row",
@@ -297,10 +296,8 @@ class DataTable:
         if isinstance(which, str):
             if which in names:
                 return names.index(which)
-            near = difflib.get_close_matches(which, names, n=1)
-            known = ", ".join(names[:12]) + ", ..." * (len(names) > 12)
-            hint = f"did you mean {near[0]!r}?" if near else f"the columns are {known}"
-            raise DataError(f"{role}: there is no column {which!r}; {hint}", term=self.path, argument=role)
+            near = nearest(which, names, "column", 12)
+            raise DataError(f"{role}: there is no column {which!r}; {near}", term=self.path, argument=role)
         whole = isinstance(which, int | np.integer) and not isinstance(which, bool)
         if not whole or not -len(names) <= which < len(names):
             raise DataError(
