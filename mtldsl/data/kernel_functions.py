@@ -80,9 +80,13 @@ def spectrum_kernel(A, B, k: int = 3, normalize: bool = True) -> np.ndarray:
     """
     k = as_count(k, "spectrum_kernel(A, B, k")
     normalize = as_flag(normalize, "spectrum_kernel(A, B, normalize")
-    words_A, words_B = (_words(_codes(each, "spectrum_kernel"), k) for each in (A, B))
-    known = np.unique(np.concatenate([words_A[1], words_B[1]]), axis=0)
-    counts_A, counts_B = (_counts(rows, words, known, n) for rows, words, n in (words_A, words_B))
+    found = [_words(_codes(each, "spectrum_kernel"), k) for each in (A, B)]
+    known, which = np.unique(np.concatenate([words for _, words, _ in found]), axis=0, return_inverse=True)
+    own = np.split(np.ravel(which), [len(found[0][1])])
+    counts_A, counts_B = (  # (n, words) how often a row has each
+        sparse.csr_array((np.ones(len(one)), (rows, one)), shape=(n, len(known)))
+        for one, (rows, _, n) in zip(own, found, strict=True)
+    )
     K = np.asarray((counts_A @ counts_B.T).toarray())
     if not normalize:
         return K
@@ -152,13 +156,6 @@ def _words(codes, k: int) -> tuple[np.ndarray, np.ndarray, int]:
     windows = np.lib.stride_tricks.sliding_window_view(codes, k, axis=1)
     known = (windows >= 0).all(axis=2)
     return np.nonzero(known)[0], windows[known], n
-
-
-def _counts(rows, words, known, n: int) -> sparse.csr_array:
-    """(n, words that are known) how often a row has each."""
-    every, which = np.unique(np.concatenate([known, words]), axis=0, return_inverse=True)
-    which = np.ravel(which)[len(known) :]
-    return sparse.csr_array((np.ones(len(which)), (rows, which)), shape=(n, len(every)))
 
 
 def _own(codes, ending, D: int) -> np.ndarray:

@@ -28,7 +28,7 @@ from mtldsl.data.task_data import require_labelled
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError
 from mtldsl.utils.files import note_input, reading, regular_file, remove_leftovers, sole_use, writing
-from mtldsl.utils.validation import as_count, as_flag, as_list, as_path, distinct_texts, quoted
+from mtldsl.utils.validation import as_count, as_flag, as_list, as_path, distinct_texts, one_of, quoted
 
 # --------------------------------------------------------------------------------------------------------------
 # Whether the arrays of stored tasks can be followed: compiled loops go where indices point, without a look.
@@ -256,8 +256,7 @@ def store(
     ('7', '5')
     """
     folder = as_path(folder, "store(folder)")
-    if not isinstance(dtype, str) or dtype not in ("float64", "float32"):
-        raise DataError(f'store: dtype={quoted(dtype)}: write "float64" or "float32"')
+    one_of(dtype, ("float64", "float32"), "store(dtype")
     progress, zero_based = as_flag(progress, "store(progress"), as_flag(zero_based, "store(zero_based")
     for word, value in (("format", format), ("task", task), ("label", label)):
         if value is not None and not isinstance(value, str):

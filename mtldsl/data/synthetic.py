@@ -20,6 +20,7 @@ from mtldsl.utils.validation import (
     as_list,
     as_whole,
     generator,
+    one_of,
     quoted,
 )
 
@@ -132,10 +133,7 @@ def make_calibrated(
     >>> W.shape, int(np.linalg.matrix_rank(W)), tasks.n_samples
     ((6, 5), 3, 40)
     """
-    if not isinstance(setting, str) or setting not in _HALVINGS:
-        raise DataError(
-            f"setting={quoted(setting)}: write one of {', '.join(map(repr, _HALVINGS))}", argument="setting"
-        )
+    one_of(setting, _HALVINGS, "make_calibrated(setting")
     _check_sizes(n_tasks=n_tasks, n_samples=n_samples, n_features=n_features, rank=rank)
     _check_rank(rank, n_features, n_tasks)
     max_noise = _checked_noise(max_noise, "max_noise")
@@ -344,7 +342,8 @@ def make_label_graph(
 
 def _as_edges(edges, n_labels) -> tuple[tuple[int, int], ...]:
     """Pairs i < j in the order given; DataError for anything else."""
-    listed = [as_list(edge) for edge in as_list(edges) or ([] if as_list(edges) == [] else [None])]
+    given = as_list(edges)
+    listed = [None] if given is None else [as_list(edge) for edge in given]
     typed = [tuple(edge) for edge in listed if edge is not None]
     if len(typed) < len(listed):
         raise DataError(

@@ -181,8 +181,7 @@ def estimate_similarity(tasks: Tasks, method: str = "means", ridge: float = 1.0)
     """
     typed = f"estimate_similarity(tasks, method={quoted(method)})"
     require_tasks(tasks, "estimate_similarity(tasks)")
-    if not isinstance(method, str) or method not in ("means", "ridge"):
-        raise DataError(term=typed, write_instead='write "means" or "ridge"')
+    one_of(method, ("means", "ridge"), "estimate_similarity(tasks, method")
     if not 0 < (as_float(ridge) or 0) < np.inf:
         raise DataError(
             term=f"estimate_similarity(ridge={quoted(ridge)})", write_instead="write a finite number > 0"

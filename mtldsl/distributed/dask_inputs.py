@@ -48,12 +48,12 @@ def of_loaders(
     names = tuple(names or (f"partition {k}" for k in range(len(loaders))))
     sources = as_nodes(loaders, names, typed)
     first_kept = keep is True or (keep is None and size is not None and fits_in_memory(size))
-    loaded = [
-        call(load, one, k, name, True, partition=k)
-        for k, (one, name) in enumerate(zip(sources, names, strict=True))
-    ]
-    if first_kept:
-        loaded = keep_nodes(loaded, names)
+
+    def load_all(check: bool) -> list:
+        pairs = enumerate(zip(sources, names, strict=True))
+        return [call(load, one, k, name, check, partition=k) for k, (one, name) in pairs]
+
+    loaded = keep_nodes(load_all(True), names) if first_kept else load_all(True)
     found: PartitionFindings = compute_node(
         tree([call(getattr, one, "found", partition=k) for k, one in enumerate(loaded)]), names
     )
@@ -62,10 +62,7 @@ def of_loaders(
         keep = fits_in_memory(sum(part.size for part in found.parts.values()))
     if not first_kept:
         # from now on without the checks: the checksum says that it is what was checked
-        loaded = [
-            call(load, one, k, name, False, partition=k)
-            for k, (one, name) in enumerate(zip(sources, names, strict=True))
-        ]
+        loaded = load_all(False)
     sent = constant(places)
     nodes = [
         call(place_part, one, k, name, sent, partition=k)
@@ -101,14 +98,13 @@ def of_arrays(X, Y, sample_weights, task_names, feature_names, keep) -> Distribu
         if sample_weights is None
         else _cut_like(_as_dask(sample_weights, X, "sample_weights"), X, "sample_weights")
     )
-    blocks: list[Any] = [
-        None if cut is None else _blocks(one, cut) for one, cut in zip(given, (X, Y, weights), strict=True)
-    ]
+    inputs, labels, own = (
+        [None] * X.numblocks[0] if cut is None else _blocks(one, cut)
+        for one, cut in zip(given, (X, Y, weights), strict=True)
+    )
     rows = [
         call(PartitionRows, X_k, Y_k, None, s_k, partition=k)
-        for k, (X_k, Y_k, s_k) in enumerate(
-            zip(blocks[0], blocks[1], blocks[2] or [None] * len(blocks[0]), strict=True)
-        )
+        for k, (X_k, Y_k, s_k) in enumerate(zip(inputs, labels, own, strict=True))
     ]
     n, d = X.shape
     size = None if isnan(n) or isnan(d) else 8.0 * n * (d + 2 * (Y.shape[1] if Y.ndim == 2 else 1))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,13 +31,12 @@ from mtldsl.utils.validation import as_count, as_flag, as_list, quoted
 # Files as partitions: which there are, and how a worker reads one.
 
 
-@dataclass(frozen=True)
-class PartitionSource:
-    """A partition: what messages call it, how it is read, and how many bytes it takes in memory, where that is known."""
+class PartitionSource(NamedTuple):
+    """A partition: its file, which part of it, the node that reads it, and how many bytes it takes in memory, where that is known."""
 
-    name: str
-    read: Callable[..., PartitionRows]
-    arguments: tuple
+    path: str
+    part: str
+    node: Any
     size: float | None = None
 
 
@@ -172,14 +171,12 @@ def parquet_pieces(
     for path, partition, (_, groups) in zip(files, below, found, strict=True):
         ends = np.cumsum([0, *groups])
         for first, last in runs(ends, SETTINGS.partition_bytes // (8 * d)) or [(0, 0)]:
-            name = PurePosixPath(path).name
-            if last - first < len(groups):
-                name += f", row groups {first} to {last - 1} (rows from {ends[first]})"
+            is_whole = last - first == len(groups)
+            part = "" if is_whole else f", row groups {first} to {last - 1} (rows from {ends[first]})"
             size = 8.0 * (ends[last] - ends[first]) * (d + 2 * len(columns["labels"]))
             own = columns | {"partition": partition}
-            pieces.append(
-                PartitionSource(name, parquet_rows, (system, path, list(range(first, last)), own), size)
-            )
+            node = call(parquet_rows, system, path, list(range(first, last)), own, partition=len(pieces))
+            pieces.append(PartitionSource(path, part, node, size))
     return pieces, columns
 
 
@@ -276,7 +273,7 @@ def scan(
         raise DataError(
             "n_features and zero_based are for LIBSVM files", term=typed, write_instead="leave them out"
         )
-    names: dict = {}
+    names, read, given = {}, None, ()
     if known == "parquet":
         pieces, columns = parquet_pieces(
             system, files, root, features, "label" if labels is None else labels, task, sample_weights, typed
@@ -288,10 +285,7 @@ def scan(
     elif known == "npz":
         if labels is not None and not isinstance(labels, str):
             raise DataError(f"labels={quoted(labels)}: write the name of one array", term=typed)
-        pieces = [
-            PartitionSource(PurePosixPath(one).name, npz_rows, (one, labels, task, sample_weights))
-            for one in files
-        ]
+        read, given = npz_rows, (labels, task, sample_weights)
     else:
         if labels is not None or sample_weights is not None:
             raise DataError(
@@ -305,25 +299,18 @@ def scan(
                 f'task={quoted(task)}: in LIBSVM files a task is "qid", or "file" for one task a file',
                 term=typed,
             )
+        read, given = text_rows, (task, zero_based, n_features)
+    if known != "parquet":
         pieces = [
-            PartitionSource(PurePosixPath(one).name, text_rows, (one, task, zero_based, n_features))
-            for one in files
+            PartitionSource(one, "", call(read, one, *given, partition=k)) for k, one in enumerate(files)
         ]
     sizes = [piece.size for piece in pieces]
     size = None if None in sizes else sum(one for one in sizes if one is not None)
-    nodes = [call(piece.read, *piece.arguments, partition=k) for k, piece in enumerate(pieces)]
-    return of_loaders(nodes, names=_distinct(pieces, files), keep=keep, size=size, typed=typed, **names)
-
-
-def _distinct(pieces: list[PartitionSource], files: list[str]) -> list[str]:
-    """Return what messages call the partitions: names of files, or their paths where names are not distinct."""
-    names = [piece.name for piece in pieces]
-    if len(set(names)) == len(names):
-        return names
-    paths = [
-        next(one for one in piece.arguments if isinstance(one, str) and one in set(files)) for piece in pieces
-    ]
-    return [f"{path} ({name})" for path, name in zip(paths, names, strict=True)]
+    called = [PurePosixPath(piece.path).name + piece.part for piece in pieces]
+    if len(set(called)) < len(called):
+        called = [f"{piece.path} ({name})" for piece, name in zip(pieces, called, strict=True)]
+    nodes = [piece.node for piece in pieces]
+    return of_loaders(nodes, names=called, keep=keep, size=size, typed=typed, **names)
 
 
 def from_parts(

@@ -60,6 +60,7 @@ def complete(write: str, error: type[MTLError] = ModelError) -> Callable[[_F], _
 INSTEAD = {
     "text": "encode text and categories as numbers first (for example one column per category)",
     "times": 'give the time since a start, such as (t - t.min()) / np.timedelta64(1, "D")',
+    "range": "rescale, for example X / np.abs(X).max(axis=0)",
     "complex": "give real ones, such as A.real, or real and imaginary parts as two columns",
 }
 
@@ -97,7 +98,7 @@ def read_number(value) -> float:
     except (TypeError, ValueError):
         raise UnreadableError(f"is a {type(value).__name__} without a value") from None
     if np.isinf(number) and not _is_infinite(value):
-        raise UnreadableError("is beyond float64, whose numbers end at 1.8e308")
+        raise UnreadableError("is beyond float64, whose numbers end at 1.8e308", INSTEAD["range"])
     whole: Any = value
     if _is_spelt_whole(value) and int(whole) != int(number):
         raise UnreadableError(
@@ -105,7 +106,7 @@ def read_number(value) -> float:
             "subtract a constant or divide by a unit first",
         )
     if number == 0.0 and value != 0:
-        raise UnreadableError("is too small for float64, whose numbers begin at 4.9e-324")
+        raise UnreadableError("is too small for float64, whose numbers begin at 4.9e-324", INSTEAD["range"])
     return number
 
 
@@ -349,10 +350,8 @@ def one_of(value, known: Iterable[str], typed: str, error: type[MTLError] = Data
     """The word, where it is one of those known. `typed` is such as "store(dtype"."""
     if isinstance(value, str) and value in known:
         return str(value)
-    raise error(
-        f"{typed}={quoted(value)}): write one of {', '.join(map(repr, known))}",
-        argument=typed.rpartition("(")[2],
-    )
+    name = typed.rpartition("(")[2].rpartition(", ")[2]
+    raise error(f"{typed}={quoted(value)}): write one of {', '.join(map(repr, known))}", argument=name)
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -145,7 +145,7 @@ def test_hierarchy_refuses(similarity, names, pieces):
         (lambda X, y: (X, np.ones_like(y)), {}, ["one class only"]),
         (lambda X, y: (np.ones_like(X), y), {}, ["direction of task 'b' is 0"]),
         (lambda X, y: (np.ones_like(X), y), {"method": "ridge"}, ["direction of task 'b' is 0"]),
-        (lambda X, y: (X, y), {"method": "lda"}, ["method='lda'", '"means" or "ridge"']),
+        (lambda X, y: (X, y), {"method": "lda"}, ["method='lda'", "'means', 'ridge'"]),
         (lambda X, y: (X, y), {"method": "ridge", "ridge": 0}, ["ridge=0"]),
     ],
 )

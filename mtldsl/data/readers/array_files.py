@@ -322,16 +322,17 @@ def _of_arrays(path, X, Y, ids, binary, impute, **names) -> Tasks:
     size = " x ".join(f"{n:,}" for n in Y.shape)
     Y = as_dense(Y, f"{path}: {size} labels", "give the labels of fewer tasks", DataError)
     given, Y = Y, as_signs(Y, path) if binary else Y
-    if ids is None:
-        made = fill_table_gaps(X, impute, path, lambda X: Tasks.shared(X, Y, **names))
-        return _described(made, [given]) if binary else made
-    if names.pop("task_names", None) is not None:
+    if ids is not None and names.pop("task_names", None) is not None:
         raise DataError(
             "with task_ids the tasks are named by their ids",
             term=path,
             write_instead="take task_names out of the file",
         )
-    made = fill_table_gaps(X, impute, path, lambda X: Tasks.grouped(X, Y, ids, **names))
+
+    def make(X) -> Tasks:
+        return Tasks.shared(X, Y, **names) if ids is None else Tasks.grouped(X, Y, ids, **names)
+
+    made = fill_table_gaps(X, impute, path, make)
     return _described(made, [given]) if binary else made
 
 

@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from mtldsl.data.input_checks import unlike
+from mtldsl.data.input_checks import as_learned, unlike
 from mtldsl.data.readers.csv import rows_of
 from mtldsl.data.readers.table import as_numbers, codes_of, is_number, number, require_distinct, with_point
 from mtldsl.data.table_description import NOTHING_KNOWN, DataDescription, TableColumn
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError
-from mtldsl.utils.arrays import as_array
 from mtldsl.utils.files import read_archive, regular_file
 from mtldsl.utils.validation import nearest
 
@@ -152,19 +151,12 @@ def read_inputs(
 
 def _of_archive(path: Path, names: Sequence[str], beside: Sequence[str], fill: np.ndarray | None):
     arrays: dict[str, Any] = read_archive(path, "inputs")
-    if "X" not in arrays or arrays["X"].ndim != 2:
+    if "X" not in arrays:
         raise DataError("there is no matrix X in it", term=path, write_instead="write np.savez(path, X=X)")
-    X = np.array(as_array(arrays["X"], f"{path}: X"), dtype=float)
     wrong = unlike(names, list(map(str, arrays["feature_names"]))) if "feature_names" in arrays else None
     if wrong is not None:
         raise DataError(f"X has other columns than those learned on: {wrong}", term=path)
-    if X.shape[1] != len(names):
-        raise DataError(f"X has {X.shape[1]} columns, but the model was learned on {len(names)}", term=path)
-    if fill is not None:
-        X = np.where(np.isnan(X), fill, X)
-    if not np.isfinite(X).all():
-        i, j = np.argwhere(~np.isfinite(X))[0]
-        raise DataError(f"X[{i}, {j}] is {X[i, j]}", term=path, write_instead="impute or drop it")
+    X = as_learned(arrays["X"], names, f"{path}: X", "the model was learned on", fill)
     if beside:
         raise DataError(
             f"an .npz file has no column {beside[0]!r}", term=path, write_instead="give a CSV file"
