@@ -128,19 +128,16 @@ LABEL_KINDS = {
 def require_labels(tasks: TaskData, kind: str, typed: str) -> None:
     """See `Tasks.require_labels`."""
     require_kind(tasks, kind, typed)
-    if kind == "sign":
-        _require_both_classes(tasks, typed)
+    if kind == "sign" and (one := of_one_class(tasks)).any():
+        i = int(np.argmax(one))
+        raise of_one_label(tasks.task_names[i], tasks.counts[i], tasks.targets[tasks.offsets[i]], typed)
 
 
 def require_kind(tasks: TaskData, kind: str, typed: str) -> None:
     """DataError unless every label is of the kind; tasks of one class pass, which may be tested, though not learned."""
     if kind not in LABEL_KINDS:
         raise ValueError(f"kind={kind!r}: one of {', '.join(map(repr, LABEL_KINDS))}")
-    known = LABEL_KINDS[kind]
-    _refuse(tasks, known.unfit(tasks.targets), typed, known.must_be)
-
-
-def _refuse(tasks: TaskData, bad, typed, hint) -> None:
+    bad, hint = LABEL_KINDS[kind].unfit(tasks.targets), LABEL_KINDS[kind].must_be
     if not bad.any():
         return
     flat = int(np.flatnonzero(bad)[0])
@@ -162,14 +159,6 @@ def _refuse(tasks: TaskData, bad, typed, hint) -> None:
         term=typed,
         write_instead=hint,
     )
-
-
-def _require_both_classes(tasks: TaskData, typed) -> None:
-    sums = np.add.reduceat(tasks.targets, tasks.offsets[:-1])
-    one_class = np.flatnonzero(np.abs(sums) == tasks.counts)
-    if one_class.size:
-        i = int(one_class[0])
-        raise of_one_label(tasks.task_names[i], tasks.counts[i], tasks.targets[tasks.offsets[i]], typed)
 
 
 def of_one_label(name: str, count: int, label: float, typed: str) -> DataError:

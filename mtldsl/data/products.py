@@ -136,10 +136,11 @@ class _SharedProducts(_CommonProducts):
         return inner_product(table, self.X).T
 
     def gram(self, scale):
-        return gram(self.X, None) if self._is_whole(scale) else super().gram(scale)
+        grams = super().gram(scale)
+        return grams[0] if self._is_whole(scale) else grams
 
-    def largest_curvature(self, scale):
-        return _squared_norm(self.X, None) if self._is_whole(scale) else super().largest_curvature(scale)
+    def _tasks(self, scale):
+        return [(self.X, None)] if self._is_whole(scale) else super()._tasks(scale)
 
     def _is_whole(self, scale) -> bool:
         return scale is None and self.tasks.mask is None

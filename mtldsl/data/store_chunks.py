@@ -352,55 +352,27 @@ def _number(word: str, where: str, what: str) -> float:
 def _check(parsed, path, line, zero_based, n_features) -> None:
     """DataError for the first line with numbers that cannot be meant."""
     lines, labels, qids, counts, index, value = parsed
-    row_of = np.repeat(np.arange(labels.size), counts)
-
-    def refuse(bad, rows, tell):
-        if bad.any():
-            k = int(np.flatnonzero(bad)[0])
-            raise DataError(f"{path}:{line + lines[rows[k]]}: {tell(k)}")
-
-    every = np.arange(labels.size)
-    refuse(
-        np.isinf(labels),
-        every,
-        lambda k: f"the label {labels[k]:g}; labels must be finite (nan: not labelled)",
-    )
+    row_of, lowest = np.repeat(np.arange(labels.size), counts), int(not zero_based)
+    highest = np.inf if n_features is None else n_features + lowest - 1
+    whole = (index == np.floor(index)) & (np.abs(index) <= MAX_EXACT_WHOLE)
+    ascending = np.ones(index.size, dtype=bool)
+    ascending[1:] = (np.diff(index) > 0) | (np.diff(row_of) > 0)
     known = np.where(np.isnan(qids), 0.0, qids)
-    refuse(
-        (known != np.floor(known)) | (np.abs(known) > MAX_EXACT_WHOLE),
-        every,
-        lambda k: f"qid:{qids[k]:.17g} is not a whole number",
-    )
-    refuse(
-        (index != np.floor(index)) | ~(np.abs(index) <= MAX_EXACT_WHOLE),
-        row_of,
-        lambda k: f"the index {index[k]:.17g} is not a whole number up to 2^53",
-    )
-    lowest = 0 if zero_based else 1
-    refuse(
-        index < lowest,
-        row_of,
-        lambda k: (
-            f"the index {index[k]:.0f}: LIBSVM counts from 1; write zero_based=True if this file counts from 0"
-            if index[k] == 0
-            else f"the index {index[k]:.0f} is negative"
-        ),
-    )
-    if n_features is not None:
-        refuse(
-            index >= n_features + lowest,
-            row_of,
-            lambda k: f"the index {index[k]:.0f} is beyond n_features={n_features}",
-        )
-    if index.size:
-        falls = np.concatenate([[False], (np.diff(index) <= 0) & (np.diff(row_of) == 0)])
-        refuse(
-            falls,
-            row_of,
-            lambda k: f"the index {index[k]:.0f} follows {index[k - 1]:.0f}; indices must ascend",
-        )
-    refuse(
-        ~np.isfinite(value),
-        row_of,
-        lambda k: f"the value {value[k]} of index {index[k]:.0f}; inputs must be finite",
-    )
+    every = np.arange(labels.size)
+    zero = "LIBSVM counts from 1; write zero_based=True if this file counts from 0"
+    for fits, rows, said in (
+        (~np.isinf(labels), every, "the label {label:g}; labels must be finite (nan: not labelled)"),
+        ((known == np.floor(known)) & (np.abs(known) <= MAX_EXACT_WHOLE), every, "qid:{qid:.17g} is not a whole number"),
+        (whole, row_of, "the index {index:.17g} is not a whole number up to 2^53"),
+        ((index >= lowest) | (index != 0), row_of, f"the index {{index:.0f}}: {zero}"),
+        (index >= lowest, row_of, "the index {index:.0f} is negative"),
+        (index <= highest, row_of, f"the index {{index:.0f}} is beyond {n_features=}"),
+        (ascending, row_of, "the index {index:.0f} follows {before:.0f}; indices must ascend"),
+        (np.isfinite(value), row_of, "the value {value} of index {index:.0f}; inputs must be finite"),
+    ):  # fmt: skip
+        if not fits.all():
+            k = int(np.flatnonzero(~fits)[0])
+            row = rows[k]
+            entry = {"index": index[k], "before": index[k - 1], "value": value[k]} if rows is row_of else {}
+            said = said.format(label=labels[row], qid=qids[row], **entry)
+            raise DataError(f"{path}:{line + lines[row]}: {said}")

@@ -143,23 +143,20 @@ def answers_of(texts: Sequence[str]) -> tuple[tuple[str, str], list[float]] | No
     >>> answers_of(["No", "", "yes"]), answers_of(["-1", "1"]), answers_of(["1", "1"])
     ((('No', 'yes'), [0.0, nan, 1.0]), None, (('0', '1'), [1.0, 1.0]))
     """
-    found: list[str | None] = [None, None]
-    codes = []
-    for text in map(str.strip, texts):
-        code = answer(text)
-        if code is None and not is_missing(text):
+    texts = [text.strip() for text in texts]
+    codes = [answer(text) for text in texts]
+    for text, code in zip(texts, codes, strict=True):
+        if not is_missing(text) and (code is None or (is_number(text) and number(text) < 0)):
             return None
-        if code is not None and is_number(text) and number(text) < 0:
-            return None
-        codes.append(np.nan if code is None else code)
-        if code is not None and found[int(code)] is None:
-            found[int(code)] = text
-    no, yes = found
+    first = {code: text for text, code in zip(reversed(texts), reversed(codes), strict=True)}
+    no, yes = first.get(0.0), first.get(1.0)
     opposite = {"no": "yes", "n": "y", "false": "true", "f": "t"}
     opposite |= {yes: no for no, yes in opposite.items()}
     known = no if yes is None else yes
     other = opposite.get((known or "").lower(), "0" if no is None else "1")
-    return (no or other, yes or (other if known else "1")), codes
+    return (no or other, yes or (other if known else "1")), [
+        np.nan if code is None else code for code in codes
+    ]
 
 
 def codes_of(
