@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,16 +34,6 @@ from mtldsl.utils.validation import (
 
 # --------------------------------------------------------------------------------------------------------------
 # Entries of inputs are finite, and of a size that float64 can square. No copy of them is made.
-
-
-@dataclass(frozen=True)
-class InputCheckSettings:
-    """Size of a slab: `slab_rows`, whose ids are compared in one go."""
-
-    slab_rows: int = 1 << 20
-
-
-SETTINGS = InputCheckSettings()
 
 
 def require_finite(X, names, what: str) -> None:
@@ -125,21 +114,19 @@ def labels_of(task_ids, n: int, what: str = "task_ids") -> tuple[list, np.ndarra
     else:  # text: sorting it takes three times as long as this loop
         order: dict = {}
         of_head = np.empty(heads.size, dtype=int)
-        for a in range(0, heads.size, SETTINGS.slab_rows):
-            part = heads[a : a + SETTINGS.slab_rows]
-            # numpy's times become numbers in a list
-            for k, task in enumerate(part if part.dtype.kind in "mM" else part.tolist(), start=a):
-                if is_missing(task):
-                    _refuse_missing(task, starts[k], what)
-                if isinstance(task, float) and abs(task) >= MAX_EXACT_WHOLE:
-                    _refuse_rounded(task, starts[k], what)
-                try:
-                    of_head[k] = order.setdefault(task, len(order))
-                except (TypeError, ArithmeticError):
-                    raise DataError(
-                        f"{what}: {quoted(task)} in row {starts[k]} is a {type(task).__name__}",
-                        write_instead="write ids that are numbers or text",
-                    ) from None
+        # numpy's times become numbers in a list
+        for k, task in enumerate(heads if heads.dtype.kind in "mM" else heads.tolist()):
+            if is_missing(task):
+                _refuse_missing(task, starts[k], what)
+            if isinstance(task, float) and abs(task) >= MAX_EXACT_WHOLE:
+                _refuse_rounded(task, starts[k], what)
+            try:
+                of_head[k] = order.setdefault(task, len(order))
+            except (TypeError, ArithmeticError):
+                raise DataError(
+                    f"{what}: {quoted(task)} in row {starts[k]} is a {type(task).__name__}",
+                    write_instead="write ids that are numbers or text",
+                ) from None
         names = list(order)
     index = np.repeat(of_head, np.diff(np.append(starts, n)))
     if ids.dtype.kind not in "biuf":
@@ -361,6 +348,16 @@ def as_targets(table, what: str, *, columns: bool):
             term=what,
         )
     return Y, names
+
+
+def require_same_rows(X, labels: np.ndarray, what: str, term: str = "") -> None:
+    """DataError unless there is a row of labels for each row of inputs."""
+    if X.shape[0] != labels.shape[0]:
+        raise DataError(
+            f"X has {X.shape[0]} rows but {what} has {labels.shape[0]}{' labels' * (labels.ndim == 1)}",
+            term=term,
+            write_instead="give one row of labels per row of inputs",
+        )
 
 
 def weights_of(values, what: str) -> np.ndarray:

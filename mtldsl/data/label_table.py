@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
+from mtldsl.data.derived import label_table
 from mtldsl.data.schema import require_tasks
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError
@@ -269,17 +270,14 @@ class AcrossLabels:
         if not np.isin(tasks.targets, (-1.0, 1.0)).all():
             raise DataError("labels are not -1 and +1", term=typed)
         self._tasks = tasks
-        n, m = tasks.X.shape[0], tasks.n_tasks
-        known = np.ones((n, m), bool) if tasks.mask is None else np.asarray(tasks.mask, bool)
-        self._labels = np.zeros((m, n))
-        self._labels[known.T] = tasks.targets
+        self._labels = np.nan_to_num(label_table(tasks, tasks.targets)).T
         both = np.any(self._labels > 0, axis=0) & np.any(self._labels < 0, axis=0)
         if not both.any():
             raise DataError("no row has both a label -1 and a label +1", term=typed)
         self.left_out = np.flatnonzero(~both)
         self._whole = np.flatnonzero(both)
         self.spread = np.ones((1, len(self._whole)))
-        d = tasks.n_features
+        d, m = tasks.n_features, tasks.n_tasks
         self.features = [list(range(k, d * m, d)) for k in range(d)]
 
     @cached_property

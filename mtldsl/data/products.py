@@ -11,7 +11,7 @@ from scipy import sparse
 from mtldsl.data.row_storage import csr_of, row_views
 from mtldsl.data.task_data import TaskData
 from mtldsl.utils.caching import cached_property
-from mtldsl.utils.interrupts import eigvalsh, interruptible
+from mtldsl.utils.interrupts import interruptible
 from mtldsl.utils.memory import require_memory
 from mtldsl.utils.parallel import in_jobs, inner_product, product, runs
 
@@ -29,7 +29,6 @@ class ProductSettings:
     task_product_entries  : entries of a sparse task that make a product of its own worth its call
     copied_entries        : numbers of W that a product copies at once
     tile_rows             : rows of W that are turned into columns at once
-    exact_norm_features   : features up to which the Gram matrix's exact largest eigenvalue is cheap
     """
 
     sparse_slab_entries: int = 1 << 20
@@ -38,7 +37,6 @@ class ProductSettings:
     task_product_entries: int = 20_000
     copied_entries: int = 1 << 18
     tile_rows: int = 256
-    exact_norm_features: int = 600
 
 
 SETTINGS = ProductSettings()
@@ -107,9 +105,6 @@ class _CommonProducts:
         work = float(self.tasks.n_samples) * self.shape[0] ** 2
         return np.stack(in_jobs(lambda one, _: gram(*one), self._tasks(scale), work=work))
 
-    def largest_curvature(self, scale) -> float:
-        return max(_squared_norm(X, s) for X, s in self._tasks(scale))
-
     def _tasks(self, scale):
         parts = [None] * self.tasks.n_tasks if scale is None else self.tasks.per_task(scale)
         return zip(self.tasks.inputs, parts, strict=True)
@@ -136,14 +131,8 @@ class _SharedProducts(_CommonProducts):
         return inner_product(table, self.X).T
 
     def gram(self, scale):
-        grams = super().gram(scale)
-        return grams[0] if self._is_whole(scale) else grams
-
-    def _tasks(self, scale):
-        return [(self.X, None)] if self._is_whole(scale) else super()._tasks(scale)
-
-    def _is_whole(self, scale) -> bool:
-        return scale is None and self.tasks.mask is None
+        whole = scale is None and self.tasks.mask is None
+        return gram(self.X, None) if whole else super().gram(scale)
 
 
 class _SharedMaskedProducts(_SharedProducts):
@@ -244,24 +233,6 @@ def _columns(W, first, last, room):
     return room[: last - first]
 
 
-def _squared_norm(X, scale) -> float:
-    """Largest eigenvalue of X^T diag(scale) X: exact where either side is small, else by Lanczos, rounded up."""
-    X = X.astype(float, copy=False)
-    if scale is not None:
-        root = np.sqrt(scale)
-        X = sparse.diags_array(root) @ X if sparse.issparse(X) else X * root[:, None]
-    if min(X.shape) <= SETTINGS.exact_norm_features:
-        gram = X.T @ X if X.shape[1] <= X.shape[0] else X @ X.T
-        gram = gram.toarray() if sparse.issparse(gram) else gram
-        return float(eigvalsh(gram)[-1])
-    if not (X.data if sparse.issparse(X) else X).any():  # Lanczos has no vector to start from
-        return 0.0
-    from scipy.sparse.linalg import svds
-
-    largest = svds(X, k=1, tol=1e-6, return_singular_vectors=False, random_state=0)
-    return float(largest[0] ** 2 * (1 + 1e-5))
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The data as a linear map, from weights to predictions and back: what solvers take of the inputs.
 
@@ -294,7 +265,3 @@ class PredictionMap(TaskData):
     def cross(self, scale=None) -> np.ndarray:
         """(d, m): column i is X_i^T (scale_i * y_i)."""
         return self.adjoint(self.targets if scale is None else scale * self.targets)
-
-    def largest_curvature(self, scale=None) -> float:
-        """max_i ||diag(sqrt(scale_i)) X_i||_2^2."""
-        return self._products.largest_curvature(scale)

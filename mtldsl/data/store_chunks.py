@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from mtldsl.data.input_checks import as_design, as_rows, as_targets, by_appearance, labels_of
+from mtldsl.data.input_checks import (
+    as_design,
+    as_rows,
+    as_targets,
+    by_appearance,
+    labels_of,
+    require_same_rows,
+)
 from mtldsl.data.readers.table import exact_number, is_lost
 from mtldsl.data.row_storage import MAX_INT32
 from mtldsl.errors import DataError, Spelled
@@ -68,8 +75,7 @@ def of_arrays(X, y, ids, where: str, first_row: int = 0) -> StoreChunk:
     """Return what Tasks.grouped takes, as a chunk; DataError begins with `where`."""
     X, _, names = as_rows(X, f"{where}: X")
     y, _ = as_targets(y, f"{where}: y", columns=False)
-    if X.shape[0] != y.size:
-        raise DataError(f"X has {X.shape[0]} rows but y has {y.size} labels", term=where)
+    require_same_rows(X, y, "y", where)
     try:
         ids, codes = labels_of(ids, y.size)
     except DataError as error:

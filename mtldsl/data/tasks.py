@@ -86,7 +86,6 @@ _OF_SOLVERS = frozenset(
         "in_memory",
         "kernel_map",
         "label_sums",
-        "largest_curvature",
         "mask",
         "near_zero",
         "offsets",

@@ -19,6 +19,7 @@ from mtldsl.data.input_checks import (
     refuse_invisible,
     refuse_shuffled,
     refuse_turned,
+    require_same_rows,
 )
 from mtldsl.data.row_storage import csr_of
 from mtldsl.data.task_data import fields_of_table
@@ -110,11 +111,7 @@ def _load(rows: PartitionRows, index: int, check: bool) -> LoadedPartition:
     refuse_turned(rows.Y, rows.weights, "sample_weights")
     X, columns, largest = _inputs(rows.X, check)
     Y, labels = as_targets(rows.Y, "Y", columns=rows.ids is None)
-    if X.shape[0] != Y.shape[0]:
-        raise DataError(
-            f"X has {X.shape[0]} rows but Y has {Y.shape[0]}",
-            write_instead="give one row of labels per row of inputs",
-        )
+    require_same_rows(X, Y, "Y")
     weights = None if rows.weights is None else as_weights(rows.weights, Y.shape, "sample_weights")
     if rows.feature_names is not None:
         columns = as_names(rows.feature_names, None, X.shape[1], "feature_names")

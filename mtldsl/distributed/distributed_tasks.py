@@ -275,14 +275,6 @@ class DistributedTasks(Tasks):
         """(m, ...) sums that a function tells of the tasks of every part."""
         return self.parts.run(function, *broadcast).of_all(self.n_tasks)
 
-    def largest_curvature(self, scale=None) -> float:
-        """max_i ||X_i||_2^2, from `gram`."""
-        if scale is not None:
-            raise self._elsewhere("largest_curvature(scale)", _SUM)
-        grams = self.gram()
-        grams = grams[:1] if not grams.strides[0] else grams
-        return max(float(np.linalg.eigvalsh(one)[-1]) for one in grams)
-
     # -------------------------------------------------------------------------------- other tasks from these
 
     def _with(self, parts: RowParts, **fields) -> DistributedTasks:

@@ -127,8 +127,8 @@ def with_entry(i, j, value):
         (S[:2], "abc", ["square", "(2, 3)"]),
         (S.ravel(), "abc", ["(9,)"]),
         ("similar", "abc", ["array of numbers", "is a str"]),
-        (S, "ab", ["2 names", "3 x 3"]),
-        (S, "aba", ["two tasks are called 'a'"]),
+        (S, "ab", ["2 names for 3"]),
+        (S, "aba", ["the name 'a' occurs twice"]),
         (S, ["a", "root", "b"], ["a task is called 'root'", "rename"]),
     ],
 )
