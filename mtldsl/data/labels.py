@@ -12,7 +12,7 @@ import numpy as np
 from mtldsl.data.input_checks import refuse_missing_texts, warn_of_spellings
 from mtldsl.data.task_data import T, TaskData, require_in_memory
 from mtldsl.errors import DataError, Spelled
-from mtldsl.utils.validation import listed
+from mtldsl.utils.validation import is_missing, listed
 
 # --------------------------------------------------------------------------------------------------------------
 # Classes as tasks: one column of -1 and +1 for each class, with one +1 in every row.
@@ -29,11 +29,7 @@ def signs_of_classes(classes, typed: str) -> tuple[np.ndarray, tuple[str, ...]]:
             term=typed,
             write_instead="give one class a row, a vector (n,)",
         )
-    missing = (
-        labels != labels
-        if labels.dtype.kind == "f"
-        else np.array([one is None or one != one for one in labels.tolist()])
-    )
+    missing = np.array([is_missing(one) for one in labels.tolist()])
     if missing.any():
         raise DataError(
             f"row {int(np.flatnonzero(missing)[0])} has no class",

@@ -138,10 +138,12 @@ def folds(tasks: T, k: int = 5, stratify: bool = True, groups=None, random_state
     """
     numbers = fold_numbers(tasks, k, stratify, groups, random_state)
     _require_all_tasks(tasks, numbers, k)
-    return [
-        filled_pair(*(take_rows(tasks, rows_of_parts(tasks, side)) for side in (numbers != fold, numbers == fold)))
-        for fold in range(k)
-    ]  # fmt: skip
+    return [_sides(tasks, numbers == fold) for fold in range(k)]
+
+
+def _sides(tasks: T, held_out: np.ndarray) -> tuple[T, T]:
+    """(train, test) by a mask of the rows that are numbered as in `fold_numbers`."""
+    return filled_pair(*(take_rows(tasks, rows_of_parts(tasks, side)) for side in (~held_out, held_out)))
 
 
 def fold_numbers(
@@ -240,13 +242,9 @@ def split(
     stratify = as_flag(stratify, "split(test_size, stratify")
     rng = generator(random_state, "split")
     if groups is not None or tasks.is_shared:  # separate inputs are split class by class anyway
-        in_test = _split_units(tasks, test_size, rng, stratify, groups)
-        return filled_pair(*(take_rows(tasks, rows_of_parts(tasks, side)) for side in (~in_test, in_test)))
+        return _sides(tasks, _split_units(tasks, test_size, rng, stratify, groups))
     targets = zip(tasks.per_task(tasks.targets), tasks.task_names, strict=True)
-    parts = [_split_one(y, test_size, rng, name) for y, name in targets]
-    return filled_pair(
-        take_rows(tasks, [train for train, _ in parts]), take_rows(tasks, [test for _, test in parts])
-    )
+    return _sides(tasks, np.concatenate([_split_one(y, test_size, rng, name) for y, name in targets]))
 
 
 def _split_units(tasks: TaskData, test_size, rng, stratify: bool, groups) -> np.ndarray:
@@ -303,23 +301,18 @@ def _of_table(labels: np.ndarray, names) -> list[tuple[str, np.ndarray]]:
     return groups
 
 
-def _split_one(y, test_size, rng, name) -> tuple[np.ndarray, np.ndarray]:
-    """Row indices of one task, class by class where the labels are -1 and +1."""
-    groups = [np.flatnonzero(y == c) for c in np.unique(y)] if _is_sign(y) else [np.arange(y.size)]
-    train, test = [], []
-    for rows in groups:
+def _split_one(y, test_size, rng, name) -> np.ndarray:
+    """(n,) whether a row of one task is tested, class by class where the labels are -1 and +1."""
+    in_test = np.zeros(y.size, dtype=bool)
+    for said, rows in _of_table(y[:, None], [name]):
         if rows.size < 2:
-            what = f"the label {y[rows[0]]:+g}" if len(groups) > 1 else "labels"
             raise DataError(
-                f"task {name!r} has {what} in a single row, which cannot be on both sides",
+                f"{said} in a single row, which cannot be on both sides",
                 term="split()",
                 write_instead="leave the task out",
             )
-        order = rng.permutation(rows)
-        k = _n_test(test_size, rows.size)
-        test.append(order[:k])
-        train.append(order[k:])
-    return np.sort(np.concatenate(train)), np.sort(np.concatenate(test))
+        in_test[rng.permutation(rows)[: _n_test(test_size, rows.size)]] = True
+    return in_test
 
 
 def _n_test(test_size, n) -> int:

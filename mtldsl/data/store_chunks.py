@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -134,31 +135,36 @@ def npz_chunks(path: Path, task: str, label: str, name: str):
 
     Inputs are the arrays data, indices, indptr, shape and format, as scipy.sparse.save_npz names them, or a dense X.
     """
-    roles = {"label": label} if task == "file" else {"label": label, "task": task}
-    X, archive = npz_arrays(path, list(roles.values()))
-    for role, array in roles.items():
-        if array not in archive:
-            hint = '; write task="file" for one task a file' if role == "task" else ""
-            raise DataError(
-                f"{role}={array!r}: there is no such array; the archive holds {', '.join(archive)}{hint}",
-                term=path,
-            )
-    y = archive[label]
-    ids = np.full(y.size, name, dtype=object) if task == "file" else archive[task]
+    roles = {"label": (label,)} | ({} if task == "file" else {"task": (task,)})
+    X, found = npz_arrays(path, roles)
+    y = found["label"]
+    ids = np.full(y.size, name, dtype=object) if task == "file" else found["task"]
     yield of_arrays(X, y.ravel(), ids, str(path))
 
 
-def npz_arrays(path: Path, names: list[str]) -> tuple[Any, dict]:
-    """(the inputs, the arrays of the archive): those of these names, and those of the inputs, are numbers."""
+def npz_arrays(
+    path: Path, roles: Mapping[str, tuple[str, ...]], beside: Sequence[str] = ()
+) -> tuple[Any, dict[str, Any]]:
+    """(the inputs, {role: its array} and those `beside`, None where there is none). DataError where no array has one of the role's names."""
     what = "an .npz archive of numbers"
-    archive = read_archive(path, what, [*names, *_SPARSE, "X"])
+    archive = read_archive(path, what, [*sum(roles.values(), ()), *beside, *_SPARSE, "X"])
     if "format" not in archive and "X" not in archive:
         raise DataError(
             f"neither a dense X nor the arrays of scipy.sparse.save_npz are among {', '.join(archive)}",
             term=path,
         )
+    found = {name: archive.get(name) for name in beside}
+    for role, names in roles.items():
+        name = next((one for one in names if one in archive), None)
+        if name is None:
+            hint = '; write task="file" for one task a file' if role == "task" else ""
+            raise DataError(
+                f"{role}={names[0]!r}: there is no such array; the archive holds {', '.join(archive)}{hint}",
+                term=path,
+            )
+        found[role] = archive[name]
     with reading(path, what):
-        return _sparse(archive) if "format" in archive else archive["X"], archive
+        return _sparse(archive) if "format" in archive else archive["X"], found
 
 
 def _sparse(arrays):

@@ -17,7 +17,7 @@ from mtldsl.data.input_checks import weights_of
 from mtldsl.data.readers.table import require_distinct
 from mtldsl.data.store_chunks import SETTINGS, StoreChunk, of_arrays
 from mtldsl.errors import DataError, MissingExtraError
-from mtldsl.utils.validation import listed
+from mtldsl.utils.validation import as_list, listed, quoted
 
 
 def parquet_chunks(path: Path, task: str, label: str, name: str, features, partition: Mapping[str, Any]):
@@ -27,27 +27,17 @@ def parquet_chunks(path: Path, task: str, label: str, name: str, features, parti
                 the index of a data frame
     partition : the columns that the names of its folders are
     """
-    parquet, types = pyarrow_parquet(path)
-    try:
-        file = parquet.ParquetFile(path)
+    with opened_parquet(path) as file:
+        from pyarrow import types
+
         schema = file.schema_arrow
-    except Exception as error:  # pyarrow's own kinds of errors, which are not its public words
-        raise DataError(f"cannot be read as Parquet: {error}", term=path) from None
-    with file:
         known, default = known_columns(schema, path, partition)
-        roles = [label] if task == "file" else [label, task]
-        for role, column in zip(("label", "task"), roles, strict=False):
-            if column not in known:
-                hint = '; write task="file" for one task a file' if role == "task" else ""
-                raise DataError(
-                    f"{role}={column!r}: there is no such column; the columns are {listed(known, 12)}{hint}",
-                    term=path,
-                )
-        is_list = [types.is_list(t) or types.is_large_list(t) for t in schema.types]
-        lists = features is None and {"indices", "values"} <= {
-            name for name, listed in zip(schema.names, is_list, strict=True) if listed
-        }
-        columns = ["indices", "values"] if lists else _features(path, known, default, roles, features)
+        lists = {name for name, t in zip(schema.names, schema.types, strict=True) if types.is_list(t) or types.is_large_list(t)}  # fmt: skip
+        as_lists = features is None and {"indices", "values"} <= lists
+        features = ["indices", "values"] if as_lists else features
+        named = named_columns(known, features, label, None if task == "file" else task, None, str(path), default)  # fmt: skip
+        columns = named["features"]
+        roles = [*named["labels"], *named["others"]]
         wanted = [name for name in dict.fromkeys([*roles, *columns]) if name not in partition]
         batches = file.iter_batches(batch_size=SETTINGS.batch_rows, columns=wanted)
         row = 0
@@ -59,36 +49,66 @@ def parquet_chunks(path: Path, task: str, label: str, name: str, features, parti
             if batch is None:
                 return
             if batch.num_rows:
-                yield _chunk(path, with_partition(batch, partition), task, label, name, columns, lists, row)
+                yield _chunk(
+                    path, with_partition(batch, partition), task, label, name, columns, as_lists, row
+                )
             row += batch.num_rows
 
 
-def pyarrow_parquet(path):
-    """(pyarrow.parquet, pyarrow.types); MissingExtraError where pyarrow is not installed."""
+def opened_parquet(path, system=None) -> Any:
+    """A file of pyarrow's, on this machine or a file system of fsspec's; MissingExtraError where pyarrow is not installed."""
     try:
         import pyarrow.parquet as parquet
-        import pyarrow.types as types
     except ImportError as error:
         raise MissingExtraError(
             f"Parquet parts are read by pyarrow, which cannot be imported ({error})",
             term=path,
             write_instead="write: pip install '.[parquet]' in the checkout",
         ) from None
-    return parquet, types
+    try:
+        return parquet.ParquetFile(path if system is None else system.open(path))
+    except Exception as error:  # pyarrow's own kinds of errors, and those of whoever brings the bytes
+        raise DataError(f"cannot be read as Parquet: {error}", term=path) from None
 
 
-def _features(path, known: list[str], default: list[str], roles, features) -> list[str]:
-    columns = [name for name in default if name not in roles] if features is None else list(features)
-    for name in columns:
-        if name not in known:
-            raise DataError(
-                f"features: there is no column {name!r}; the columns are {listed(known, 12)}", term=path
-            )
-        if name in roles:
-            raise DataError(f"column {name!r} is a feature and a label or task", term=path)
-    if not columns:
-        raise DataError("no columns are left for the features", term=path)
-    return columns
+def named_columns(
+    known: list, features, labels, task, sample_weights, typed: str, default: list | None = None
+) -> dict:
+    """The columns by what they are for. DataError for unknown ones, and for one that is used twice. features None: all others in `default`."""
+    labels = [labels] if isinstance(labels, str) or as_list(labels) is None else list(as_list(labels) or [])
+    others = [one for one in (task, sample_weights) if one is not None]
+    if features is None:
+        features = [one for one in (known if default is None else default) if one not in (*labels, *others)]
+    chosen = as_list(features)
+    features = [features] if chosen is None else chosen
+    if task is not None and len(labels) != 1:
+        raise DataError(
+            f"{len(labels)} columns of labels beside a column of task ids",
+            term=typed,
+            write_instead="name one",
+        )
+    seen: dict = {}
+    for role, names in (
+        ("features", features),
+        ("labels", labels),
+        ("task", others[: task is not None]),
+        ("sample_weights", others[task is not None :]),
+    ):
+        if not names and role in ("features", "labels"):
+            raise DataError(f"{role}: no column is named", term=typed, write_instead="name at least one")
+        for name in names:
+            if name not in known:
+                hint = '; write task="file" for one task a file' if role == "task" else ""
+                raise DataError(
+                    f"{role}: there is no column {quoted(name)}; the columns are {listed(known)}{hint}",
+                    term=typed,
+                )
+            if name in seen:
+                raise DataError(
+                    f"the column {quoted(name)} is named as {seen[name]} and as {role}", term=typed
+                )
+            seen[name] = role
+    return {"features": features, "labels": labels, "others": others, "task": task, "weights": sample_weights}
 
 
 def _chunk(path, batch, task, label, name, columns, lists, row) -> StoreChunk:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mtldsl.data.store_parquet import named_columns
 from mtldsl.distributed.constructors import (
     PartitionFindings,
     PartitionRows,
@@ -28,7 +29,7 @@ from mtldsl.distributed.dask_parts import DaskParts, tree
 from mtldsl.distributed.distributed_tasks import DistributedTasks
 from mtldsl.errors import DataError
 from mtldsl.utils.arrays import digest
-from mtldsl.utils.validation import as_list, listed, quoted
+from mtldsl.utils.validation import quoted
 
 
 def of_loaders(
@@ -182,44 +183,6 @@ def of_frame(frame, features, labels, task, sample_weights, keep) -> Distributed
     return of_loaders(
         rows, task_names=columns["labels"] if task is None else None, feature_names=columns["features"], keep=keep, typed=typed
     )  # fmt: skip
-
-
-def named_columns(
-    known: list, features, labels, task, sample_weights, typed: str, default: list | None = None
-) -> dict:
-    """The columns by what they are for. DataError for unknown ones, and for one that is used twice. features None: all others in `default`."""
-    labels = [labels] if isinstance(labels, str) or as_list(labels) is None else list(as_list(labels) or [])
-    others = [one for one in (task, sample_weights) if one is not None]
-    if features is None:
-        features = [one for one in (known if default is None else default) if one not in (*labels, *others)]
-    chosen = as_list(features)
-    features = [features] if chosen is None else chosen
-    if task is not None and len(labels) != 1:
-        raise DataError(
-            f"{len(labels)} columns of labels beside a column of task ids",
-            term=typed,
-            write_instead="name one",
-        )
-    seen: dict = {}
-    for role, names in (
-        ("features", features),
-        ("labels", labels),
-        ("task", others[: task is not None]),
-        ("sample_weights", others[task is not None :]),
-    ):
-        if not names and role in ("features", "labels"):
-            raise DataError(f"{role}: no column is named", term=typed, write_instead="name at least one")
-        for name in names:
-            if name not in known:
-                raise DataError(
-                    f"{role}: there is no column {quoted(name)}; the columns are {listed(known)}", term=typed
-                )
-            if name in seen:
-                raise DataError(
-                    f"the column {quoted(name)} is named as {seen[name]} and as {role}", term=typed
-                )
-            seen[name] = role
-    return {"features": features, "labels": labels, "others": others, "task": task, "weights": sample_weights}
 
 
 def rows_of_frame(frame, columns: dict) -> PartitionRows:

@@ -14,14 +14,15 @@ from mtldsl.data.store import common_folder, format_of, stem
 from mtldsl.data.store_chunks import has_qid, libsvm_rows, npz_arrays
 from mtldsl.data.store_parquet import (
     known_columns,
+    named_columns,
+    opened_parquet,
     partitions_of,
-    pyarrow_parquet,
     with_partition,
 )
 from mtldsl.data.tasks import Tasks
 from mtldsl.distributed.constructors import PartitionRows
 from mtldsl.distributed.dask_backend import call, require_dask
-from mtldsl.distributed.dask_inputs import named_columns, of_loaders
+from mtldsl.distributed.dask_inputs import of_loaders
 from mtldsl.errors import DataError
 from mtldsl.utils.files import note_folder, note_input
 from mtldsl.utils.parallel import runs
@@ -92,25 +93,14 @@ def _remote(path: str, typed: str) -> tuple[Any, list[str], str | None]:
 
 def npz_rows(path: str, label: str | None, task: str | None, weights: str | None) -> PartitionRows:
     """One archive: inputs as scipy.sparse.save_npz writes them, or a dense X; labels, and the arrays that are named."""
-    names = [label] if label else ["Y", "y"]
-    ids = None if task in (None, "file") else task
-    called = ["feature_names", "task_names"]
-    X, archive = npz_arrays(Path(path), [one for one in (*names, ids, weights, *called) if one])
-    found = next((one for one in names if one in archive), None)
-    for what, name, there in (
-        ("labels", names[0], found),
-        ("task", ids, ids in archive),
-        ("sample_weights", weights, weights in archive),
-    ):
-        if name is not None and not there:
-            raise DataError(
-                f"{what}={name!r}: there is no such array; the archive holds {', '.join(archive)}", term=path
-            )
-    Y = archive[found]
-    own = None if weights is None else archive[weights]
-    each = np.full(len(Y), stem(path), dtype=object) if task == "file" else ids and archive[ids]
+    roles: dict = {"labels": (label,) if label else ("Y", "y")}
+    roles |= {"task": (task,)} if task not in (None, "file") else {}
+    roles |= {"sample_weights": (weights,)} if weights else {}
+    X, found = npz_arrays(Path(path), roles, ("feature_names", "task_names"))
+    Y, names = found["labels"], (found["feature_names"], found["task_names"])
+    ids = np.full(len(Y), stem(path), dtype=object) if task == "file" else found.get("task")
     table = Y if task is not None or Y.ndim == 2 else Y[:, None]
-    return PartitionRows(X, table, each, own, True, *(archive.get(one) for one in called))
+    return PartitionRows(X, table, ids, found.get("sample_weights"), True, *names)
 
 
 def text_rows(path: str, task: str | None, zero_based: bool, n_features: int | None) -> PartitionRows:
@@ -182,24 +172,16 @@ def parquet_pieces(
 
 def _end(system, path: str) -> tuple[Any, list[int]]:
     """(the schema, rows of every row group): what stands at the end of the file."""
-    with _opened(system, path) as file:
+    with opened_parquet(path, system) as file:
         groups = [file.metadata.row_group(k).num_rows for k in range(file.metadata.num_row_groups)]
         return file.schema_arrow, groups
-
-
-def _opened(system, path: str) -> Any:
-    parquet, _ = pyarrow_parquet(path)
-    try:
-        return parquet.ParquetFile(path if system is None else system.open(path))
-    except Exception as error:  # pyarrow's own kinds of errors, and those of whoever brings the bytes
-        raise DataError(f"cannot be read as Parquet: {error}", term=path) from None
 
 
 def parquet_rows(system, path: str, groups: list[int], columns: dict) -> PartitionRows:
     """These row groups of the file."""
     named = [*columns["features"], *columns["labels"], *columns["others"]]
     wanted = [name for name in dict.fromkeys(named) if name not in columns["partition"]]
-    with _opened(system, path) as file:
+    with opened_parquet(path, system) as file:
         missing = [name for name in wanted if name not in file.schema_arrow.names]
         if missing:
             raise DataError(f"there is no column {missing[0]!r}, which other files have", term=path)
