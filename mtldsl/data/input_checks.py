@@ -93,13 +93,11 @@ def refuse_invisible(largest: np.ndarray, name_of: Callable[[int], str], what: s
 
 def labels_of(task_ids, n: int, what: str = "task_ids") -> tuple[list, np.ndarray]:
     """(distinct ids in order of first appearance, index of every row's task). 1 and "1" are two ids, 1 and 1.0 are one."""
-    ids, hidden = _as_vector(task_ids, what)
+    ids = _as_vector(task_ids, what)
     if ids.ndim != 1 or ids.shape[0] != n:
         raise DataError(
             f"{what} has shape {ids.shape}, but X has {n} rows", write_instead="give one task id a row"
         )
-    if hidden.any():
-        _refuse_missing("a masked entry", np.flatnonzero(hidden)[0], what)
     # of runs of equal ids, which long tables often have, only the first is looked at
     starts = np.flatnonzero(np.concatenate([[True], _differ(ids)])) if n else np.empty(0, dtype=int)
     heads = ids[starts]
@@ -146,8 +144,8 @@ def by_appearance(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return values[first[order]], np.argsort(order)[inverse]
 
 
-def _as_vector(task_ids, what) -> tuple[np.ndarray, np.ndarray]:
-    """(ids, which of them numpy's mask hides). Python objects stay what they are: numpy would make text of [1, "1"]."""
+def _as_vector(task_ids, what) -> np.ndarray:
+    """The ids. Python objects stay what they are: numpy would make text of [1, "1"]."""
     frame = as_frame(task_ids)
     if frame is not None:
         import narwhals as nw
@@ -162,14 +160,18 @@ def _as_vector(task_ids, what) -> tuple[np.ndarray, np.ndarray]:
         plain = (
             column.dtype in (nw.Int64, nw.Int32, nw.Int16, nw.Int8, nw.Float64) and not column.is_null().any()
         )
-        return column.to_numpy() if plain else _objects(column.to_list()), np.zeros(1, dtype=bool)
+        return column.to_numpy() if plain else _objects(column.to_list())
     if isinstance(task_ids, list | tuple) and len(set(map(type, task_ids))) > 1:
-        return _objects(task_ids), np.zeros(1, dtype=bool)
+        return _objects(task_ids)
     try:
         if not np.ma.isMaskedArray(task_ids):  # np.ma.getdata would read through the mask of pandas' arrays
-            return np.asarray(task_ids), np.zeros(1, dtype=bool)
-        hidden = np.ma.getmaskarray(task_ids)
-        return np.ma.getdata(task_ids), hidden if hidden.dtype == bool else np.zeros(1, dtype=bool)
+            return np.asarray(task_ids)
+        hidden = np.flatnonzero(np.ma.getmask(task_ids))
+        if hidden.size:
+            _refuse_missing("a masked entry", hidden[0], what)
+        return np.ma.getdata(task_ids)
+    except DataError:
+        raise
     except Exception as problem:  # lists of different lengths, or whatever a stranger's __array__ raises
         raise DataError(
             f"{what}: not a vector of ids ({problem})", write_instead="give one task id a row"

@@ -90,12 +90,6 @@ def require_gram_memory(n_features: int, n_tasks: int, write_instead: str, copie
     )
 
 
-def make_products(tasks: TaskData) -> Any:
-    if tasks.is_shared:
-        return _SharedProducts(tasks) if tasks.mask is None else _SharedMaskedProducts(tasks)
-    return _SeparateSparseProducts(tasks) if tasks.is_sparse else _SeparateDenseProducts(tasks)
-
-
 class _CommonProducts:
     def __init__(self, tasks: TaskData):
         self.tasks = tasks
@@ -140,7 +134,7 @@ class _SharedMaskedProducts(_SharedProducts):
 
     def __init__(self, tasks: TaskData):
         super().__init__(tasks)
-        mask: Any = tasks.mask  # not None: `make_products` chose
+        mask: Any = tasks.mask  # not None
         self.kept = np.flatnonzero(mask.T.ravel())
         self.size = mask.size
 
@@ -242,7 +236,9 @@ class PredictionMap(TaskData):
 
     @cached_property
     def _products(self) -> Any:
-        return make_products(self)
+        if self.is_shared:
+            return _SharedProducts(self) if self.mask is None else _SharedMaskedProducts(self)
+        return _SeparateSparseProducts(self) if self.is_sparse else _SeparateDenseProducts(self)
 
     def forward(self, W) -> np.ndarray:
         """(N,) flat predictions X_i w_i."""

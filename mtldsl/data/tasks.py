@@ -237,10 +237,8 @@ class Tasks(PredictionMap, DaskConstructors, Displayable):
     describe = describe
     fingerprint = fingerprint
 
-    @cached_property
-    def near_zero(self) -> tuple[Tasks, np.ndarray, np.ndarray] | None:
-        """(the same tasks with columns far from zero moved there, the columns (k,), by what (k, m)); None where nothing is to move."""
-        return columns_near_zero(self)
+    #: (the same tasks with columns far from zero moved there, the columns (k,), by what (k, m)); None where nothing is to move
+    near_zero = cached_property(columns_near_zero)
 
     def with_kernels(self, kernels) -> Tasks:
         """The same tasks in features whose inner products are kernels: K_v = F_v F_v^T, columns [F_1, ..., F_V].

@@ -72,11 +72,10 @@ class LoadedPartition:
 
     tasks: Tasks | None
     keys: tuple
-    summary: PartitionSummary
-    found: PartitionFindings
+    found: PartitionFindings  # of this partition alone
 
     def __sizeof__(self) -> int:
-        return self.summary.size
+        return next(iter(self.found.parts.values())).size
 
 
 @on_one_blas_thread
@@ -132,7 +131,7 @@ def _load(rows: PartitionRows, index: int, check: bool) -> LoadedPartition:
     )
     facts = None if tasks is None or not check else facts_of_tasks(tasks, keys, index)
     found = PartitionFindings({index: summary}, facts, largest, columns or None, labels or None)
-    return LoadedPartition(tasks, keys, summary, found)
+    return LoadedPartition(tasks, keys, found)
 
 
 def _inputs(given, check: bool) -> tuple[Any, Any, np.ndarray | None]:
@@ -188,7 +187,7 @@ class TaskPlaces:
 def place_part(loaded: LoadedPartition, index: int, name: str, sent: Any) -> PartitionTasks | None:
     """The part, or None without a label. sent: a constant of `TaskPlaces`. DataError where the partition is not what it was in the first pass."""
     places: TaskPlaces = sent.value
-    if loaded.summary.checksum != places.checksums[index]:
+    if loaded.found.parts[index].checksum != places.checksums[index]:
         raise DataError(
             "its numbers are not those of the first pass: it was changed, or is not computed in the same way each time",
             term=name,

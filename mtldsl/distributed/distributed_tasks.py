@@ -74,10 +74,6 @@ class ColumnStatistics:
     def nbytes(self) -> int:
         return 2 * self.mean.nbytes + 8
 
-    def scaling(self, center: bool, scale: bool) -> Scaling:
-        """Return what `standardize` applies."""
-        return Scaling.of_moments(self.n, self.mean, self.squares, center, scale)
-
 
 def moments_of(part: PartitionTasks) -> ColumnStatistics:
     """Those of the rows of one part, each counted once where tasks share it."""
@@ -287,7 +283,8 @@ class DistributedTasks(Tasks):
         """See `Tasks.standardize`: a pass finds the statistics, and every part is scaled where it is."""
         center, scale = as_flag(center, "standardize(center"), as_flag(scale, "standardize(scale")
         refuse_standardizing(self, center)
-        return self.scaled_by(self.parts.run(moments_of).scaling(center, scale))
+        found: ColumnStatistics = self.parts.run(moments_of)
+        return self.scaled_by(Scaling.of_moments(found.n, found.mean, found.squares, center, scale))
 
     def scaled_by(self, scaling: Scaling) -> DistributedTasks:
         """See `Tasks.scaled_by`."""
@@ -305,9 +302,8 @@ class DistributedTasks(Tasks):
 
     def without_one_class(self) -> DistributedTasks:
         """See `Tasks.without_one_class`."""
-        return (
-            self if (self.label_facts.distinct > 1).all() else leave_out(self, self.label_facts.distinct < 2)
-        )
+        one = self.label_facts.distinct < 2
+        return leave_out(self, one) if one.any() else self
 
     def select_features(self, features) -> DistributedTasks:
         """See `Tasks.select_features`."""

@@ -154,7 +154,6 @@ def read_mat(
 def tasks_of_variables(path: Path, content: dict, X, Y, task_ids=None, binary=False, impute="error") -> Tasks:
     """`read_mat` of variables that are read already."""
     check_impute(impute, path)
-    binary = as_flag(binary, "read_mat(path, binary")
     inputs = _member(path, content, X, "X")
     if isinstance(Y, int) and not isinstance(Y, bool):
         inputs, targets = _last_columns(path, _numbers(path, X, inputs), Y)

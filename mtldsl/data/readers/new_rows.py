@@ -233,7 +233,7 @@ def _renamed(description: DataDescription, labels: str, tasks: Sequence[str], by
 def _labels(rows: TextRows, column: TableColumn, signs: bool) -> dict[str, np.ndarray]:
     """{task: (n,) labels}, NaN where there is none."""
     cells = rows.require(column.name)
-    if column.is_of_numbers:
+    if not column.values:  # of numbers
         return {column.made[0]: _numbers(rows, column.name, signs)}
     table = 2.0 * column.indicators(codes_of(column, cells, rows.place, labels=True)) - 1.0
     return dict(zip(column.made, table.T, strict=True))

@@ -357,9 +357,7 @@ class DataTable:
                 raise DataError(
                     f"column {self.names[j]!r} is a feature and a label, task or weight", term=self.path
                 )
-            unusable = self.columns[j].unusable
-            if unusable:
-                raise DataError(f"{self.path}: column {self.names[j]!r} " + unusable)
+            self._require_usable(j)
         if not chosen:
             raise DataError("no columns are left for the features", term=self.path)
         return chosen
@@ -368,11 +366,14 @@ class DataTable:
 
     def _numbers(self, j: int) -> np.ndarray:
         """Column j as a dense vector."""
-        column = self.columns[j]
-        if column.unusable:
-            raise DataError(f"{self.path}: column {column.name!r} " + column.unusable)
+        self._require_usable(j)
         cells: Any = self.cells[:, [j]]
         return (cells.toarray() if sparse.issparse(cells) else cells)[:, 0]
+
+    def _require_usable(self, j: int) -> None:
+        unusable = self.columns[j].unusable
+        if unusable:
+            raise DataError(f"{self.path}: column {self.names[j]!r} " + unusable)
 
     def _weights(self, j: int) -> np.ndarray:
         """Column j as sample weights; DataError names the line of one that is none."""
