@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from mtldsl.data.derived import label_table
+from mtldsl.data.labels import row_weights
 from mtldsl.data.schema import require_tasks
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError
@@ -118,17 +119,8 @@ def _labels(tasks: Tasks, typed: str) -> tuple[np.ndarray, np.ndarray]:
         DataError,
     )
     positive = (tasks.targets.reshape(tasks.n_tasks, -1).T > 0).astype(float)
-    if tasks.sample_weights is None:
-        return positive, np.full(len(positive), 1.0 / len(positive))
-    weights = tasks.sample_weights.reshape(tasks.n_tasks, -1)
-    if (weights != weights[0]).any():
-        row = int(np.flatnonzero((weights != weights[0]).any(axis=0))[0])
-        raise DataError(
-            f"the labels of row {row} have different sample weights",
-            term=typed,
-            write_instead="give sample_weights (n,), one a row",
-        )
-    return positive, weights[0] / weights[0].sum()
+    weights = row_weights(tasks, typed)
+    return positive, weights / weights.sum()
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -76,14 +76,22 @@ def require_classes(tasks: TaskData, typed: str) -> None:
             term=typed,
             write_instead=_WRITE,
         )
-    if tasks.sample_weights is not None:
-        weights = tasks.sample_weights.reshape(m, -1)
-        if np.any(weights != weights[0]):
-            raise DataError(
-                "a row has other weights for other classes",
-                term=typed,
-                write_instead="give one weight a row, sample_weights (n,)",
-            )
+    row_weights(tasks, typed)
+
+
+def row_weights(tasks: TaskData, typed: str) -> np.ndarray:
+    """(n,) the weights of the rows of a complete table, ones where there are none; DataError where the labels of a row have different ones."""
+    if tasks.sample_weights is None:
+        return np.ones(tasks.X.shape[0])
+    weights = tasks.sample_weights.reshape(tasks.n_tasks, -1)
+    other = (weights != weights[0]).any(axis=0)
+    if other.any():
+        raise DataError(
+            f"the labels of row {int(np.argmax(other))} have different sample weights",
+            term=typed,
+            write_instead="give one weight a row, sample_weights (n,)",
+        )
+    return weights[0]
 
 
 @dataclass(frozen=True)

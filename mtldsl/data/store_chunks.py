@@ -39,7 +39,6 @@ class StoreSettings:
     compiled_bytes  : text from which on a compiled loop pays
     batch_rows      : rows of a Parquet file
     placed_entries  : entries placed in their task
-    hashed_bytes    : bytes of a file that is hashed
     checked_entries : numbers of a stored array that are checked
     """
 
@@ -47,7 +46,6 @@ class StoreSettings:
     compiled_bytes: int = 200_000
     batch_rows: int = 1 << 15
     placed_entries: int = 1 << 21
-    hashed_bytes: int = 1 << 24
     checked_entries: int = 1 << 22
 
 

@@ -298,6 +298,5 @@ def digest(folder: Path) -> str:
     for name in ARRAYS:
         total.update(name.encode())
         with open(folder / f"{name}.npy", "rb") as file:
-            while block := file.read(SETTINGS.hashed_bytes):
-                total.update(block)
+            hashlib.file_digest(file, lambda: total)
     return total.hexdigest()
