@@ -313,8 +313,8 @@ def deal_folds(tasks: Any, k, stratify, groups, random_state, typed: str) -> tup
     return dealt, tasks.parts.run(_facts_of_sides, dealt)
 
 
-def folds(tasks: Any, k, stratify, groups, random_state) -> list[tuple[Any, Any]]:
-    """See `DistributedTasks.folds`."""
+def folds(tasks: Any, k=5, stratify=True, groups=None, random_state=0) -> Any:
+    """See `Tasks.folds`: dealt within every partition; one pass for all folds. Their rows are taken anew at each pass, not kept."""
     dealt, found = deal_folds(tasks, k, stratify, groups, random_state, "folds(")
     for pair in found:
         _require(tasks, pair, f"folds(k={k})", False)
@@ -324,8 +324,8 @@ def folds(tasks: Any, k, stratify, groups, random_state) -> list[tuple[Any, Any]
     ]  # type: ignore[return-value]
 
 
-def split(tasks: Any, test_size, random_state, stratify, groups) -> tuple[Any, Any]:
-    """See `DistributedTasks.split`."""
+def split(tasks: Any, test_size=0.25, random_state=None, *, stratify=False, groups=None) -> Any:
+    """See `Tasks.split`: within every partition, class by class and task by task in any case; a pass. The rows stay where they are."""
     share, typed = checked_level(test_size, "split(test_size", "0.25"), f"split(test_size={test_size})"
     _refuse_groups(groups, "split(test_size, ")
     as_flag(stratify, "split(test_size, stratify")

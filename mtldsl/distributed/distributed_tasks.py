@@ -239,13 +239,8 @@ class DistributedTasks(Tasks):
         """(m,) the sum of every task's sample weights; its samples where there are none."""
         return self.label_facts.weights if self.is_weighted else self.counts
 
-    def split(self, test_size=0.25, random_state=None, *, stratify=False, groups=None) -> Any:
-        """See `Tasks.split`: within every partition, class by class and task by task in any case; a pass. The rows stay where they are."""
-        return distributed_folds.split(self, test_size, random_state, stratify, groups)
-
-    def folds(self, k=5, stratify=True, groups=None, random_state=0) -> Any:
-        """See `Tasks.folds`: dealt within every partition; one pass for all folds. Their rows are taken anew at each pass, not kept."""
-        return distributed_folds.folds(self, k, stratify, groups, random_state)
+    split = distributed_folds.split
+    folds = distributed_folds.folds
 
     # --------------------------------------------------------------------------------------- sums over the rows
 
