@@ -63,7 +63,7 @@ def make_low_rank(
     _check_room("make_low_rank", n_tasks, n_samples, n_features, shared, density)
     rng = generator(random_state, "make_low_rank")
     W = rng.normal(size=(n_features, rank)) @ rng.normal(size=(rank, n_tasks)) / np.sqrt(rank)
-    return _draw(W, n_samples, noise, shared, labels, density, rng), W
+    return _draw("make_low_rank", W, n_samples, noise, shared, labels, density, rng), W
 
 
 def make_group_sparse(
@@ -97,7 +97,7 @@ def make_group_sparse(
     rng = generator(random_state, "make_group_sparse")
     W = np.zeros((n_features, n_tasks))
     W[rng.choice(n_features, n_relevant, replace=False)] = rng.normal(size=(n_relevant, n_tasks))
-    return _draw(W, n_samples, noise, shared, labels, density, rng), W
+    return _draw("make_group_sparse", W, n_samples, noise, shared, labels, density, rng), W
 
 
 def make_calibrated(
@@ -185,10 +185,9 @@ def _check_room(word: str, n_tasks, n_samples, n_features, shared=False, density
     )
 
 
-def _draw(W, n_samples, noise, shared, labels, density, rng) -> Tasks:
+def _draw(word, W, n_samples, noise, shared, labels, density, rng) -> Tasks:
     noise = _checked_noise(noise, "noise")
-    if not isinstance(labels, str) or labels not in ("real", "sign"):
-        raise DataError(f'labels={quoted(labels)}: write "real" or "sign"', argument="labels")
+    one_of(labels, ("real", "sign"), f"{word}(labels")
     if density is not None and not 0 < (as_float(density) or 0) <= 1:
         raise DataError(
             f"density={quoted(density)}: write a share in (0, 1], or None for dense inputs",

@@ -299,19 +299,11 @@ def _folder(given) -> Path:
     try:
         path = as_path(given, typed).absolute()
         path.mkdir(exist_ok=True)
-    except FileExistsError:
-        raise SolverError(
-            "it is a file", term=typed, write_instead="name a folder: rows are elsewhere, and their workers write into it"
-        ) from None  # fmt: skip
-    except FileNotFoundError:
-        raise SolverError(
-            f"there is no folder {str(path.parent)!r}", term=typed, write_instead="make it first"
-        ) from None
     except (OSError, ValueError) as error:
         raise SolverError(
             f"the folder cannot be made ({getattr(error, 'strerror', None) or error})",
             term=typed,
-            write_instead="name another folder",
+            write_instead="name a folder, in one that is there: rows are elsewhere, and their workers write into it",
         ) from None
     return path
 

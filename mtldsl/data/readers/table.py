@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -25,7 +25,7 @@ from mtldsl.data.table_description import DataDescription, TableColumn
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, Spelled
 from mtldsl.utils.arrays import MAX_EXACT_WHOLE
-from mtldsl.utils.validation import MAX_MAGNITUDE, MIN_MAGNITUDE, MISSING_TEXTS, listed, nearest
+from mtldsl.utils.validation import MAX_MAGNITUDE, MIN_MAGNITUDE, MISSING_TEXTS, as_list, listed, nearest
 
 # --------------------------------------------------------------------------------------------------------------
 # What one cell of a file says: a number, a missing value, a label.
@@ -316,14 +316,14 @@ class DataTable:
                     argument=role,
                 )
             return list(range(len(self.columns) - int(which), len(self.columns)))
-        try:
-            chosen = [self.position(name, role) for name in cast(Iterable, which)]
-        except TypeError:
+        listed = as_list(which)
+        if listed is None:
             raise DataError(
                 f"{role}={which!r}: write a column's name, a list of names, or how many columns at the end",
                 term=self.path,
                 argument=role,
-            ) from None
+            )
+        chosen = [self.position(name, role) for name in listed]
         if not chosen or len(set(chosen)) < len(chosen):
             what = "a column is named twice" if chosen else "no column is named"
             raise DataError(f"{role}={which!r}: {what}", term=self.path, argument=role)
