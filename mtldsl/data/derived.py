@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +13,7 @@ from mtldsl.data.scaling import Imputation, Scaling
 from mtldsl.data.task_data import T, TaskData, fields_of_table
 from mtldsl.errors import DataError, Spelled
 from mtldsl.utils.memory import require_memory
-from mtldsl.utils.validation import as_flag, as_list, as_positions, as_whole, quoted
+from mtldsl.utils.validation import as_flag, as_list, as_positions, nearest, quoted
 
 _FIELDS = (
     "mask", "counts", "targets", "sample_weights", "task_names", "feature_names", "scaling", "source_rows", "one_table",
@@ -328,24 +327,20 @@ def _columns(X, index: np.ndarray):
 
 def chosen(which, names: tuple[str, ...], word: str, what: str) -> np.ndarray:
     """The positions of what is named: names, positions, a slice, or a mask of booleans. DataError for none, unknown or repeated ones."""
-    if isinstance(which, slice) or (
-        isinstance(which, np.ndarray) and which.ndim == 1 and which.dtype.kind in "iu"
-    ):
+    given = [which] if isinstance(which, str) else as_list(which)
+    if given is not None and any(isinstance(one, str) for one in given):
+        places = {name: k for k, name in enumerate(names)}
+        unknown = next((one for one in given if isinstance(one, str) and one not in places), None)
+        if unknown is not None:
+            raise DataError(f"{word}({unknown!r}): there is no such {what}; {nearest(unknown, names, what)}")
+        which = [places[one] if isinstance(one, str) else one for one in given]
+    elif given is not None and not isinstance(which, np.ndarray):
+        which = given
+    try:
         index = as_positions(which, len(names), word, DataError)
-    else:
-        listed = as_list(which)
-        listed = [which] if listed is None else listed
-        if listed and all(isinstance(one, bool | np.bool_) for one in listed):
-            if len(listed) != len(names):
-                raise DataError(
-                    f"a mask of {len(listed)} booleans for {len(names)} {what}s",
-                    term=word,
-                    write_instead=f"give one a {what}",
-                )
-            index = np.flatnonzero(listed)
-        else:
-            places = {name: k for k, name in enumerate(names)}
-            index = np.array([_position(one, names, places, word, what) for one in listed], dtype=int)
+    except DataError as error:
+        advice = f"write a {what}'s name or its position, 0 to {len(names) - 1}"
+        raise DataError(error.what, term=word, write_instead=advice) from None
     if not index.size:
         raise DataError(f"no {what} is selected; at least one is needed", term=word)
     times = np.bincount(index)
@@ -355,24 +350,6 @@ def chosen(which, names: tuple[str, ...], word: str, what: str) -> np.ndarray:
             term=word,
         )
     return index
-
-
-def _position(one, names: tuple[str, ...], places: dict[str, int], word: str, what: str) -> int:
-    if isinstance(one, str):
-        if one in places:
-            return places[one]
-        near = difflib.get_close_matches(one, names, n=1)
-        hint = (
-            f"did you mean {near[0]!r}?"
-            if near
-            else f"the {what}s are {', '.join(map(repr, names[:8]))}{', ...' * (len(names) > 8)}"
-        )
-        raise DataError(f"{word}({one!r}): there is no such {what}; {hint}")
-    if as_whole(one) is None or not -len(names) <= one < len(names):
-        raise DataError(
-            f"{word}({quoted(one)}): write a {what}'s name or its position, 0 to {len(names) - 1}"
-        )
-    return int(one) % len(names)
 
 
 def _tables(tasks: TaskData):

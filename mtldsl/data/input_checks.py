@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,22 +27,13 @@ from mtldsl.utils.validation import (
     as_list,
     distinct_names,
     is_missing,
+    listed,
     plain,
     quoted,
 )
 
 # --------------------------------------------------------------------------------------------------------------
 # Entries of inputs are finite, and of a size that float64 can square. No copy of them is made.
-
-
-@dataclass(frozen=True)
-class InputCheckSettings:
-    """Size of a slab: `slab_rows`, whose ids are compared in one go."""
-
-    slab_rows: int = 1 << 20
-
-
-SETTINGS = InputCheckSettings()
 
 
 def require_finite(X, names, what: str) -> None:
@@ -103,13 +93,11 @@ def refuse_invisible(largest: np.ndarray, name_of: Callable[[int], str], what: s
 
 def labels_of(task_ids, n: int, what: str = "task_ids") -> tuple[list, np.ndarray]:
     """(distinct ids in order of first appearance, index of every row's task). 1 and "1" are two ids, 1 and 1.0 are one."""
-    ids, hidden = _as_vector(task_ids, what)
+    ids = _as_vector(task_ids, what)
     if ids.ndim != 1 or ids.shape[0] != n:
         raise DataError(
             f"{what} has shape {ids.shape}, but X has {n} rows", write_instead="give one task id a row"
         )
-    if hidden.any():
-        _refuse_missing("a masked entry", np.flatnonzero(hidden)[0], what)
     # of runs of equal ids, which long tables often have, only the first is looked at
     starts = np.flatnonzero(np.concatenate([[True], _differ(ids)])) if n else np.empty(0, dtype=int)
     heads = ids[starts]
@@ -124,21 +112,19 @@ def labels_of(task_ids, n: int, what: str = "task_ids") -> tuple[list, np.ndarra
     else:  # text: sorting it takes three times as long as this loop
         order: dict = {}
         of_head = np.empty(heads.size, dtype=int)
-        for a in range(0, heads.size, SETTINGS.slab_rows):
-            part = heads[a : a + SETTINGS.slab_rows]
-            # numpy's times become numbers in a list
-            for k, task in enumerate(part if part.dtype.kind in "mM" else part.tolist(), start=a):
-                if is_missing(task):
-                    _refuse_missing(task, starts[k], what)
-                if isinstance(task, float) and abs(task) >= MAX_EXACT_WHOLE:
-                    _refuse_rounded(task, starts[k], what)
-                try:
-                    of_head[k] = order.setdefault(task, len(order))
-                except (TypeError, ArithmeticError):
-                    raise DataError(
-                        f"{what}: {quoted(task)} in row {starts[k]} is a {type(task).__name__}",
-                        write_instead="write ids that are numbers or text",
-                    ) from None
+        # numpy's times become numbers in a list
+        for k, task in enumerate(heads if heads.dtype.kind in "mM" else heads.tolist()):
+            if is_missing(task):
+                _refuse_missing(task, starts[k], what)
+            if isinstance(task, float) and abs(task) >= MAX_EXACT_WHOLE:
+                _refuse_rounded(task, starts[k], what)
+            try:
+                of_head[k] = order.setdefault(task, len(order))
+            except (TypeError, ArithmeticError):
+                raise DataError(
+                    f"{what}: {quoted(task)} in row {starts[k]} is a {type(task).__name__}",
+                    write_instead="write ids that are numbers or text",
+                ) from None
         names = list(order)
     index = np.repeat(of_head, np.diff(np.append(starts, n)))
     if ids.dtype.kind not in "biuf":
@@ -158,8 +144,8 @@ def by_appearance(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return values[first[order]], np.argsort(order)[inverse]
 
 
-def _as_vector(task_ids, what) -> tuple[np.ndarray, np.ndarray]:
-    """(ids, which of them numpy's mask hides). Python objects stay what they are: numpy would make text of [1, "1"]."""
+def _as_vector(task_ids, what) -> np.ndarray:
+    """The ids. Python objects stay what they are: numpy would make text of [1, "1"]."""
     frame = as_frame(task_ids)
     if frame is not None:
         import narwhals as nw
@@ -174,14 +160,18 @@ def _as_vector(task_ids, what) -> tuple[np.ndarray, np.ndarray]:
         plain = (
             column.dtype in (nw.Int64, nw.Int32, nw.Int16, nw.Int8, nw.Float64) and not column.is_null().any()
         )
-        return column.to_numpy() if plain else _objects(column.to_list()), np.zeros(1, dtype=bool)
+        return column.to_numpy() if plain else _objects(column.to_list())
     if isinstance(task_ids, list | tuple) and len(set(map(type, task_ids))) > 1:
-        return _objects(task_ids), np.zeros(1, dtype=bool)
+        return _objects(task_ids)
     try:
         if not np.ma.isMaskedArray(task_ids):  # np.ma.getdata would read through the mask of pandas' arrays
-            return np.asarray(task_ids), np.zeros(1, dtype=bool)
-        hidden = np.ma.getmaskarray(task_ids)
-        return np.ma.getdata(task_ids), hidden if hidden.dtype == bool else np.zeros(1, dtype=bool)
+            return np.asarray(task_ids)
+        hidden = np.flatnonzero(np.ma.getmask(task_ids))
+        if hidden.size:
+            _refuse_missing("a masked entry", hidden[0], what)
+        return np.ma.getdata(task_ids)
+    except DataError:
+        raise
     except Exception as problem:  # lists of different lengths, or whatever a stranger's __array__ raises
         raise DataError(
             f"{what}: not a vector of ids ({problem})", write_instead="give one task id a row"
@@ -281,7 +271,7 @@ def as_learned(given, names: Sequence[str], what: str, whose: str, fill: np.ndar
     X, columns = as_design(given, what, fill)
     wrong = unlike(names, columns, given)
     if wrong is not None:
-        raise DataError(f"{what} has the columns {list_names(columns)}; {wrong}")
+        raise DataError(f"{what} has the columns {listed(columns or ())}; {wrong}")
     if X.shape[1] != len(names):
         raise DataError(
             f"{what} has shape {X.shape}, but {whose} {len(names)} features",
@@ -360,6 +350,16 @@ def as_targets(table, what: str, *, columns: bool):
             term=what,
         )
     return Y, names
+
+
+def require_same_rows(X, labels: np.ndarray, what: str, term: str = "") -> None:
+    """DataError unless there is a row of labels for each row of inputs."""
+    if X.shape[0] != labels.shape[0]:
+        raise DataError(
+            f"X has {X.shape[0]} rows but {what} has {labels.shape[0]}{' labels' * (labels.ndim == 1)}",
+            term=term,
+            write_instead="give one row of labels per row of inputs",
+        )
 
 
 def weights_of(values, what: str) -> np.ndarray:
@@ -483,11 +483,6 @@ def as_names(names, found, count: int, what: str, prefix: str | None = None) -> 
             raise DataError(f"the name {name!r} occurs twice; names must be distinct", term=what)
         seen.add(name)
     return names
-
-
-def list_names(names) -> str:
-    """At most eight names, for a message."""
-    return ", ".join(map(repr, names[:8])) + ", ..." * (len(names) > 8)
 
 
 def is_numbered(names: Sequence[str]) -> bool:

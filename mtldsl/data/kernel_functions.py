@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -11,7 +10,7 @@ from scipy import sparse
 
 from mtldsl.data.input_checks import as_design
 from mtldsl.errors import DataError
-from mtldsl.utils.validation import as_flag, as_float, as_whole, quoted
+from mtldsl.utils.validation import as_count, as_flag, as_float, as_whole, nearest, quoted
 
 # --------------------------------------------------------------------------------------------------------------
 # Kernels of sequences of letters: how many short words two sequences have in common, anywhere or at the same places.
@@ -79,11 +78,15 @@ def spectrum_kernel(A, B, k: int = 3, normalize: bool = True) -> np.ndarray:
            [ 5.,  6.,  0.],
            [ 0.,  0., 16.]])
     """
-    k = _whole("spectrum_kernel", "k", k)
+    k = as_count(k, "spectrum_kernel(A, B, k")
     normalize = as_flag(normalize, "spectrum_kernel(A, B, normalize")
-    words_A, words_B = (_words(_codes(each, "spectrum_kernel"), k) for each in (A, B))
-    known = np.unique(np.concatenate([words_A[1], words_B[1]]), axis=0)
-    counts_A, counts_B = (_counts(rows, words, known, n) for rows, words, n in (words_A, words_B))
+    found = [_words(_codes(each, "spectrum_kernel"), k) for each in (A, B)]
+    known, which = np.unique(np.concatenate([words for _, words, _ in found]), axis=0, return_inverse=True)
+    own = np.split(np.ravel(which), [len(found[0][1])])
+    counts_A, counts_B = (  # (n, words) how often a row has each
+        sparse.csr_array((np.ones(len(one)), (rows, one)), shape=(n, len(known)))
+        for one, (rows, _, n) in zip(own, found, strict=True)
+    )
     K = np.asarray((counts_A @ counts_B.T).toarray())
     if not normalize:
         return K
@@ -109,7 +112,7 @@ def weighted_degree_kernel(A, B, degree: int = 5, normalize: bool = True) -> np.
            [ 7., 11.,  0.],
            [ 2.,  0., 11.]])
     """
-    D = _whole("weighted_degree_kernel", "degree", degree)
+    D = as_count(degree, "weighted_degree_kernel(A, B, degree")
     normalize = as_flag(normalize, "weighted_degree_kernel(A, B, normalize")
     A, B = _codes(A, "weighted_degree_kernel"), _codes(B, "weighted_degree_kernel")
     beta = 2.0 * (D - np.arange(D)) / (D * (D + 1.0))
@@ -127,15 +130,6 @@ def weighted_degree_kernel(A, B, degree: int = 5, normalize: bool = True) -> np.
 
 #: name in `Tasks.with_kernels` -> kernel
 STRING_KERNELS = {"spectrum": spectrum_kernel, "weighted_degree": weighted_degree_kernel}
-
-
-def _whole(term: str, name: str, value) -> int:
-    number = None if isinstance(value, bool) else as_whole(value)
-    if number is None or number < 1:
-        raise DataError(
-            f"{name}={quoted(value)}", term=term, write_instead="write a whole number of at least 1"
-        )
-    return number
 
 
 def _codes(given, term: str) -> np.ndarray:
@@ -162,13 +156,6 @@ def _words(codes, k: int) -> tuple[np.ndarray, np.ndarray, int]:
     windows = np.lib.stride_tricks.sliding_window_view(codes, k, axis=1)
     known = (windows >= 0).all(axis=2)
     return np.nonzero(known)[0], windows[known], n
-
-
-def _counts(rows, words, known, n: int) -> sparse.csr_array:
-    """(n, words that are known) how often a row has each."""
-    every, which = np.unique(np.concatenate([known, words]), axis=0, return_inverse=True)
-    which = np.ravel(which)[len(known) :]
-    return sparse.csr_array((np.ones(len(which)), (rows, which)), shape=(n, len(every)))
 
 
 def _own(codes, ending, D: int) -> np.ndarray:
@@ -339,8 +326,7 @@ def _named(name: str, word: str, parameters: dict) -> NamedKernel:
 
     known = sorted({*PAIRWISE_KERNEL_FUNCTIONS, *STRING_KERNELS})
     if word not in known:
-        near = difflib.get_close_matches(word, known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(map(repr, known))}"
+        hint = nearest(word, known, "kernel", len(known))
         if word == "precomputed":
             hint = f"give the Gram matrix itself, {{{name!r}: K}}"
         raise DataError(f"kernel {name!r}: there is no kernel {word!r}; {hint}")

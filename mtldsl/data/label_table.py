@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
+from mtldsl.data.derived import label_table
+from mtldsl.data.labels import row_weights
 from mtldsl.data.schema import require_tasks
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError
@@ -117,17 +119,8 @@ def _labels(tasks: Tasks, typed: str) -> tuple[np.ndarray, np.ndarray]:
         DataError,
     )
     positive = (tasks.targets.reshape(tasks.n_tasks, -1).T > 0).astype(float)
-    if tasks.sample_weights is None:
-        return positive, np.full(len(positive), 1.0 / len(positive))
-    weights = tasks.sample_weights.reshape(tasks.n_tasks, -1)
-    if (weights != weights[0]).any():
-        row = int(np.flatnonzero((weights != weights[0]).any(axis=0))[0])
-        raise DataError(
-            f"the labels of row {row} have different sample weights",
-            term=typed,
-            write_instead="give sample_weights (n,), one a row",
-        )
-    return positive, weights[0] / weights[0].sum()
+    weights = row_weights(tasks, typed)
+    return positive, weights / weights.sum()
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -269,17 +262,14 @@ class AcrossLabels:
         if not np.isin(tasks.targets, (-1.0, 1.0)).all():
             raise DataError("labels are not -1 and +1", term=typed)
         self._tasks = tasks
-        n, m = tasks.X.shape[0], tasks.n_tasks
-        known = np.ones((n, m), bool) if tasks.mask is None else np.asarray(tasks.mask, bool)
-        self._labels = np.zeros((m, n))
-        self._labels[known.T] = tasks.targets
+        self._labels = np.nan_to_num(label_table(tasks, tasks.targets)).T
         both = np.any(self._labels > 0, axis=0) & np.any(self._labels < 0, axis=0)
         if not both.any():
             raise DataError("no row has both a label -1 and a label +1", term=typed)
         self.left_out = np.flatnonzero(~both)
         self._whole = np.flatnonzero(both)
         self.spread = np.ones((1, len(self._whole)))
-        d = tasks.n_features
+        d, m = tasks.n_features, tasks.n_tasks
         self.features = [list(range(k, d * m, d)) for k in range(d)]
 
     @cached_property

@@ -12,6 +12,7 @@ import numpy as np
 from mtldsl.data.input_checks import refuse_missing_texts, warn_of_spellings
 from mtldsl.data.task_data import T, TaskData, require_in_memory
 from mtldsl.errors import DataError, Spelled
+from mtldsl.utils.validation import is_missing, listed
 
 # --------------------------------------------------------------------------------------------------------------
 # Classes as tasks: one column of -1 and +1 for each class, with one +1 in every row.
@@ -28,11 +29,7 @@ def signs_of_classes(classes, typed: str) -> tuple[np.ndarray, tuple[str, ...]]:
             term=typed,
             write_instead="give one class a row, a vector (n,)",
         )
-    missing = (
-        labels != labels
-        if labels.dtype.kind == "f"
-        else np.array([one is None or one != one for one in labels.tolist()])
-    )
+    missing = np.array([is_missing(one) for one in labels.tolist()])
     if missing.any():
         raise DataError(
             f"row {int(np.flatnonzero(missing)[0])} has no class",
@@ -79,14 +76,22 @@ def require_classes(tasks: TaskData, typed: str) -> None:
             term=typed,
             write_instead=_WRITE,
         )
-    if tasks.sample_weights is not None:
-        weights = tasks.sample_weights.reshape(m, -1)
-        if np.any(weights != weights[0]):
-            raise DataError(
-                "a row has other weights for other classes",
-                term=typed,
-                write_instead="give one weight a row, sample_weights (n,)",
-            )
+    row_weights(tasks, typed)
+
+
+def row_weights(tasks: TaskData, typed: str) -> np.ndarray:
+    """(n,) the weights of the rows of a complete table, ones where there are none; DataError where the labels of a row have different ones."""
+    if tasks.sample_weights is None:
+        return np.ones(tasks.X.shape[0])
+    weights = tasks.sample_weights.reshape(tasks.n_tasks, -1)
+    other = (weights != weights[0]).any(axis=0)
+    if other.any():
+        raise DataError(
+            f"the labels of row {int(np.argmax(other))} have different sample weights",
+            term=typed,
+            write_instead="give one weight a row, sample_weights (n,)",
+        )
+    return weights[0]
 
 
 @dataclass(frozen=True)
@@ -127,19 +132,16 @@ LABEL_KINDS = {
 def require_labels(tasks: TaskData, kind: str, typed: str) -> None:
     """See `Tasks.require_labels`."""
     require_kind(tasks, kind, typed)
-    if kind == "sign":
-        _require_both_classes(tasks, typed)
+    if kind == "sign" and (one := of_one_class(tasks)).any():
+        i = int(np.argmax(one))
+        raise of_one_label(tasks.task_names[i], tasks.counts[i], tasks.targets[tasks.offsets[i]], typed)
 
 
 def require_kind(tasks: TaskData, kind: str, typed: str) -> None:
     """DataError unless every label is of the kind; tasks of one class pass, which may be tested, though not learned."""
     if kind not in LABEL_KINDS:
         raise ValueError(f"kind={kind!r}: one of {', '.join(map(repr, LABEL_KINDS))}")
-    known = LABEL_KINDS[kind]
-    _refuse(tasks, known.unfit(tasks.targets), typed, known.must_be)
-
-
-def _refuse(tasks: TaskData, bad, typed, hint) -> None:
+    bad, hint = LABEL_KINDS[kind].unfit(tasks.targets), LABEL_KINDS[kind].must_be
     if not bad.any():
         return
     flat = int(np.flatnonzero(bad)[0])
@@ -161,14 +163,6 @@ def _refuse(tasks: TaskData, bad, typed, hint) -> None:
         term=typed,
         write_instead=hint,
     )
-
-
-def _require_both_classes(tasks: TaskData, typed) -> None:
-    sums = np.add.reduceat(tasks.targets, tasks.offsets[:-1])
-    one_class = np.flatnonzero(np.abs(sums) == tasks.counts)
-    if one_class.size:
-        i = int(one_class[0])
-        raise of_one_label(tasks.task_names[i], tasks.counts[i], tasks.targets[tasks.offsets[i]], typed)
 
 
 def of_one_label(name: str, count: int, label: float, typed: str) -> DataError:
@@ -237,4 +231,4 @@ def leave_out(tasks: Any, one: np.ndarray) -> Any:
 
 def listed_tasks(names: Sequence) -> str:
     """The first names, and that there are more."""
-    return ", ".join(map(repr, names[:4])) + ", ..." * (len(names) > 4)
+    return listed(names, 4)

@@ -11,9 +11,9 @@ from scipy import sparse
 from mtldsl.data.row_storage import csr_of, row_views
 from mtldsl.data.task_data import TaskData
 from mtldsl.utils.caching import cached_property
-from mtldsl.utils.interrupts import eigvalsh, leave_if_late
+from mtldsl.utils.interrupts import interruptible
 from mtldsl.utils.memory import require_memory
-from mtldsl.utils.parallel import in_jobs, inner_product, product
+from mtldsl.utils.parallel import in_jobs, inner_product, product, runs
 
 # --------------------------------------------------------------------------------------------------------------
 # X^T diag(weights) X, the one place where it is made: of features, and of rows as the features of X^T.
@@ -25,24 +25,18 @@ class ProductSettings:
 
     sparse_slab_entries   : entries of a product of sparse inputs that are made at once
     weighted_slab_entries : dense inputs that are weighted at once
-    uninterrupted_flops   : multiplications without a look at signals: half a second or more
-    blocked_features      : more columns than these are multiplied block by block where the product is longer
     max_sparse_parts      : parts of sparse inputs, copied one after another: each takes a pass over all
     task_product_entries  : entries of a sparse task that make a product of its own worth its call
     copied_entries        : numbers of W that a product copies at once
     tile_rows             : rows of W that are turned into columns at once
-    exact_norm_features   : features up to which the Gram matrix's exact largest eigenvalue is cheap
     """
 
     sparse_slab_entries: int = 1 << 20
     weighted_slab_entries: int = 1 << 18
-    uninterrupted_flops: float = 2e10
-    blocked_features: int = 2000
     max_sparse_parts: int = 8
     task_product_entries: int = 20_000
     copied_entries: int = 1 << 18
     tile_rows: int = 256
-    exact_norm_features: int = 600
 
 
 SETTINGS = ProductSettings()
@@ -70,14 +64,8 @@ def gram(X, weights: np.ndarray | None = None) -> np.ndarray:
             part = part if weights is None else sparse.diags_array(weights) @ part
             total[:, first : first + step] = (X.T @ part.asformat(X.T.format)).toarray()
         return total
-    if (
-        weights is None
-        and float(X.shape[0]) * X.shape[1] ** 2 > SETTINGS.uninterrupted_flops
-        and X.shape[1] > SETTINGS.blocked_features
-    ):
-        return _in_columns(X)
     if weights is None:
-        return inner_product(X.T, X)
+        return interruptible(float(X.shape[0]) * X.shape[1] ** 2, inner_product, X.T, X)
     rows = np.flatnonzero(weights)
     every, total = len(rows) == len(weights), np.zeros((X.shape[1], X.shape[1]))
     step = max(SETTINGS.weighted_slab_entries // max(X.shape[1], 1), 256)
@@ -92,21 +80,6 @@ def gram(X, weights: np.ndarray | None = None) -> np.ndarray:
     return total
 
 
-def _in_columns(X) -> np.ndarray:
-    """X^T X, some columns at a time, above the diagonal alone: a signal and a time limit are heard between two of them."""
-    n, d = X.shape
-    total, step = np.empty((d, d)), max(int(SETTINGS.uninterrupted_flops / (4.0 * n * d)), 64)
-    for first in range(0, d, step):
-        leave_if_late()
-        own = slice(first, min(first + step, d))
-        total[own, own] = (
-            X[:, own].T @ X[:, own]
-        )  # of one matrix with itself, which is symmetric to the last bit
-        np.matmul(X[:, :first].T, X[:, own], out=total[:first, own])
-        total[own, :first] = total[:first, own].T
-    return total
-
-
 def require_gram_memory(n_features: int, n_tasks: int, write_instead: str, copies: int = 2) -> None:
     """SolverError where as many Gram matrices do not fit into memory, with a factor or a centred copy beside them."""
     size, several = 8.0 * copies * n_features * n_features * n_tasks, n_tasks > 1
@@ -117,12 +90,6 @@ def require_gram_memory(n_features: int, n_tasks: int, write_instead: str, copie
     )
 
 
-def make_products(tasks: TaskData) -> Any:
-    if tasks.is_shared:
-        return _SharedProducts(tasks) if tasks.mask is None else _SharedMaskedProducts(tasks)
-    return _SeparateSparseProducts(tasks) if tasks.is_sparse else _SeparateDenseProducts(tasks)
-
-
 class _CommonProducts:
     def __init__(self, tasks: TaskData):
         self.tasks = tasks
@@ -131,9 +98,6 @@ class _CommonProducts:
     def gram(self, scale):
         work = float(self.tasks.n_samples) * self.shape[0] ** 2
         return np.stack(in_jobs(lambda one, _: gram(*one), self._tasks(scale), work=work))
-
-    def largest_curvature(self, scale) -> float:
-        return max(_squared_norm(X, s) for X, s in self._tasks(scale))
 
     def _tasks(self, scale):
         parts = [None] * self.tasks.n_tasks if scale is None else self.tasks.per_task(scale)
@@ -161,13 +125,8 @@ class _SharedProducts(_CommonProducts):
         return inner_product(table, self.X).T
 
     def gram(self, scale):
-        return gram(self.X, None) if self._is_whole(scale) else super().gram(scale)
-
-    def largest_curvature(self, scale):
-        return _squared_norm(self.X, None) if self._is_whole(scale) else super().largest_curvature(scale)
-
-    def _is_whole(self, scale) -> bool:
-        return scale is None and self.tasks.mask is None
+        whole = scale is None and self.tasks.mask is None
+        return gram(self.X, None) if whole else super().gram(scale)
 
 
 class _SharedMaskedProducts(_SharedProducts):
@@ -175,7 +134,7 @@ class _SharedMaskedProducts(_SharedProducts):
 
     def __init__(self, tasks: TaskData):
         super().__init__(tasks)
-        mask: Any = tasks.mask  # not None: `make_products` chose
+        mask: Any = tasks.mask  # not None
         self.kept = np.flatnonzero(mask.T.ravel())
         self.size = mask.size
 
@@ -219,12 +178,13 @@ class _SeparateSparseProducts(_CommonProducts):
         m, d = tasks.n_tasks, tasks.n_features
         # as many columns of W at once as fit into the cache when they lie one after the other
         self.width = max(SETTINGS.copied_entries // d, 8)
-        entries = np.diff(tasks.stacked.indptr[tasks.offsets])
+        ends = tasks.stacked.indptr[tasks.offsets]
         self.slabs = []
         for first in range(0, m, self.width):
             last = min(first + self.width, m)
-            runs = _runs(entries[first:last].tolist(), first)
-            self.slabs.append((first, last, [self._blocks(a, b) for a, b in runs]))
+            # each large task alone, small ones until they are as much as a large one
+            some = runs(ends[first : last + 1], SETTINGS.task_product_entries)
+            self.slabs.append((first, last, [self._blocks(first + a, first + b) for a, b in some]))
 
     def _blocks(self, a, b):
         """(first task, last task + 1, their rows, [X_a, ..., X_b-1] on the diagonal, its transpose)."""
@@ -267,35 +227,6 @@ def _columns(W, first, last, room):
     return room[: last - first]
 
 
-def _runs(entries: list[int], first: int) -> list[tuple[int, int]]:
-    """Neighbours that go together: each large task alone, small ones until they are as much as a large one."""
-    runs, start, held = [], first, 0
-    for i, size in enumerate(entries, start=first):
-        if held and held + size > SETTINGS.task_product_entries:
-            runs.append((start, i))
-            start, held = i, 0
-        held += size
-    return [*runs, (start, first + len(entries))]
-
-
-def _squared_norm(X, scale) -> float:
-    """Largest eigenvalue of X^T diag(scale) X: exact where either side is small, else by Lanczos, rounded up."""
-    X = X.astype(float, copy=False)
-    if scale is not None:
-        root = np.sqrt(scale)
-        X = sparse.diags_array(root) @ X if sparse.issparse(X) else X * root[:, None]
-    if min(X.shape) <= SETTINGS.exact_norm_features:
-        gram = X.T @ X if X.shape[1] <= X.shape[0] else X @ X.T
-        gram = gram.toarray() if sparse.issparse(gram) else gram
-        return float(eigvalsh(gram)[-1])
-    if not (X.data if sparse.issparse(X) else X).any():  # Lanczos has no vector to start from
-        return 0.0
-    from scipy.sparse.linalg import svds
-
-    largest = svds(X, k=1, tol=1e-6, return_singular_vectors=False, random_state=0)
-    return float(largest[0] ** 2 * (1 + 1e-5))
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The data as a linear map, from weights to predictions and back: what solvers take of the inputs.
 
@@ -305,7 +236,9 @@ class PredictionMap(TaskData):
 
     @cached_property
     def _products(self) -> Any:
-        return make_products(self)
+        if self.is_shared:
+            return _SharedProducts(self) if self.mask is None else _SharedMaskedProducts(self)
+        return _SeparateSparseProducts(self) if self.is_sparse else _SeparateDenseProducts(self)
 
     def forward(self, W) -> np.ndarray:
         """(N,) flat predictions X_i w_i."""
@@ -328,7 +261,3 @@ class PredictionMap(TaskData):
     def cross(self, scale=None) -> np.ndarray:
         """(d, m): column i is X_i^T (scale_i * y_i)."""
         return self.adjoint(self.targets if scale is None else scale * self.targets)
-
-    def largest_curvature(self, scale=None) -> float:
-        """max_i ||diag(sqrt(scale_i)) X_i||_2^2."""
-        return self._products.largest_curvature(scale)

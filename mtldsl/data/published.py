@@ -13,6 +13,7 @@ from mtldsl.data.readers.array_files import mat_variables, read_mat, tasks_of_va
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError
 from mtldsl.utils.files import regular_file
+from mtldsl.utils.validation import one_of
 
 # --------------------------------------------------------------------------------------------------------------
 # scikit-learn's handwritten digits as ten one-vs-rest tasks.
@@ -216,8 +217,7 @@ def load_scene(folder=None, part: str = "all") -> Tasks:
 
 
 def _mulan(folder, name, parts, part) -> Tasks:
-    if part not in parts:
-        raise DataError(f'load_{name}(part={part!r}): write "all", "train" or "test"', argument="part")
+    one_of(part, parts, f"load_{name}(part")
     return arff_tasks([_file(folder, name, f"{name}{end}.arff") for end in parts[part]], f"{name}.xml")
 
 
@@ -246,10 +246,5 @@ _TARGETS = {"enb": 2, "atp1d": 6, "andro": 6}
 
 def load_multi_target(name: str = "enb", folder=None) -> Tasks:
     """Mulan's multi-target regression: "enb" (768 x 8, 2 targets), "atp1d" (337 x 411, 6), "andro" (49 x 30, 6)."""
-    if name not in _TARGETS:
-        raise DataError(
-            "there is no such set",
-            term=f"load_multi_target({name!r})",
-            write_instead=f"write one of {', '.join(_TARGETS)}",
-        )
+    one_of(name, _TARGETS, "load_multi_target(name")
     return read_arff(_file(folder, "multi-target", f"{name}.arff"), _TARGETS[name])

@@ -14,6 +14,7 @@ from mtldsl.errors import DataError
 from mtldsl.utils.arrays import require_sound
 from mtldsl.utils.caching import cached_property
 from mtldsl.utils.memory import require_memory
+from mtldsl.utils.parallel import runs
 
 # --------------------------------------------------------------------------------------------------------------
 # The rows of all tasks in one matrix, task after task; and every task's rows as a view of it.
@@ -247,14 +248,10 @@ def squared_products(Xt: sparse.csr_array, V) -> np.ndarray:
     >>> squared_products(sparse.csr_array([[1.0, 2.0]]), np.array([1.0, 1.0]))
     array([5.])
     """
-    ends, first, parts = Xt.indptr, 0, []
-    while first < Xt.shape[0]:
-        last = max(
-            int(np.searchsorted(ends, ends[first] + SETTINGS.slab_entries, side="right")) - 1, first + 1
-        )
+    parts = []
+    for first, last in runs(Xt.indptr, SETTINGS.slab_entries):
         product = _squared(row_views(Xt, np.array([first, last]))[0]) @ V
         parts.append(product.toarray() if sparse.issparse(product) else product)
-        first = last
     return np.concatenate(parts) if parts else np.zeros((0, *V.shape[1:]))
 
 

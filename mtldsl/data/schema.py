@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from mtldsl.data.derived import filled_by
-from mtldsl.data.input_checks import as_learned, elsewhere, list_names
+from mtldsl.data.input_checks import as_learned, elsewhere
 from mtldsl.data.kernel_map import KernelMap
 from mtldsl.data.scaling import Scaling
 from mtldsl.data.table_description import NOTHING_KNOWN, DataDescription
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, MTLError
-from mtldsl.utils.validation import quoted
+from mtldsl.utils.validation import listed, quoted
 
 # --------------------------------------------------------------------------------------------------------------
 # Where a `Tasks` has to be given.
@@ -64,17 +64,9 @@ class Schema:
 
     @classmethod
     def of(cls, tasks: Tasks) -> Schema:
-        shape = tasks.n_features, tasks.n_tasks
+        shape, names = (tasks.n_features, tasks.n_tasks), (tasks.feature_names, tasks.task_names)
         fill = None if tasks.imputation is None else tasks.imputation.values
-        return cls(
-            shape,
-            tasks.feature_names,
-            tasks.task_names,
-            tasks.scaling,
-            tasks.kernel_map,
-            fill,
-            tasks.description,
-        )
+        return cls(shape, *names, tasks.scaling, tasks.kernel_map, fill, tasks.description)
 
     def inputs(self, X) -> Any:
         """New inputs as the weights take them: scaled, or the features of their kernels. DataError where the columns do not fit."""
@@ -120,17 +112,13 @@ class Schema:
                 term=typed,
             )
         self._refuse_strangers(tasks, typed, self.feature_names if raw is None else raw.feature_names)
-        self._refuse_other_units(tasks, typed)
+        if self.description.signs:  # labels 0/1 of what was learned on -1 and +1
+            tasks.refuse_01(typed)
         if self.fill is not None:
             tasks = filled_by(tasks, self.fill)
         if self.scaling is not None and tasks.scaling is None:
             tasks = tasks.scaled_by(self.scaling)
         return tasks if raw is None else tasks.with_kernels(raw)
-
-    def _refuse_other_units(self, tasks: Tasks, typed: str) -> None:
-        """DataError for labels 0/1 of what was learned on -1 and +1."""
-        if self.description.signs:
-            tasks.refuse_01(typed)
 
     def _refuse_strangers(self, tasks: Tasks, typed: str, feature_names: tuple[str, ...]) -> None:
         for what, learned, given in (
@@ -142,7 +130,7 @@ class Schema:
                 raise DataError(
                     f"{what} {name!r} is number {given.index(name)} here, but was {learned.index(name)} in training",
                     term=typed,
-                    write_instead=f"give the {what}s in the order {list_names(learned)}",
+                    write_instead=f"give the {what}s in the order {listed(learned)}",
                 )
         if tasks.scaling is not None and not (self.scaling is not None and tasks.scaling == self.scaling):
             raise DataError(

@@ -11,7 +11,7 @@ from mtldsl.data.derived import filled_pair, label_table, take_rows
 from mtldsl.data.task_data import T, TaskData
 from mtldsl.errors import DataError
 from mtldsl.utils.memory import require_memory
-from mtldsl.utils.validation import as_flag, as_float, as_list, as_whole, generator, is_missing, quoted
+from mtldsl.utils.validation import as_count, as_flag, as_float, as_list, generator, is_missing, quoted
 
 # --------------------------------------------------------------------------------------------------------------
 # How rows are dealt to parts so that what they carry is spread evenly: iterative stratification, whole groups at a time.
@@ -138,10 +138,12 @@ def folds(tasks: T, k: int = 5, stratify: bool = True, groups=None, random_state
     """
     numbers = fold_numbers(tasks, k, stratify, groups, random_state)
     _require_all_tasks(tasks, numbers, k)
-    return [
-        filled_pair(*(take_rows(tasks, rows_of_parts(tasks, side)) for side in (numbers != fold, numbers == fold)))
-        for fold in range(k)
-    ]  # fmt: skip
+    return [_sides(tasks, numbers == fold) for fold in range(k)]
+
+
+def _sides(tasks: T, held_out: np.ndarray) -> tuple[T, T]:
+    """(train, test) by a mask of the rows that are numbered as in `fold_numbers`."""
+    return filled_pair(*(take_rows(tasks, rows_of_parts(tasks, side)) for side in (~held_out, held_out)))
 
 
 def fold_numbers(
@@ -152,7 +154,7 @@ def fold_numbers(
     A task of separate inputs may have fewer rows than there are folds: then it is not in all of them.
     typed : the call as it was written, up to the number of folds
     """
-    k, argument = checked_count(k, typed), re.split(r"\W+", typed)[-1]
+    k, argument = as_count(k, typed, 2), re.split(r"\W+", typed)[-1]
     stratify = as_flag(stratify, "folds(k, stratify")
     rng = generator(random_state, "folds")
     n = tasks.X.shape[0] if tasks.is_shared else tasks.n_samples
@@ -187,14 +189,6 @@ def rows_of_parts(tasks: TaskData, chosen: np.ndarray):
     if tasks.is_shared:
         return np.flatnonzero(chosen)
     return [np.flatnonzero(part) for part in tasks.per_task(chosen)]
-
-
-def checked_count(k, typed: str) -> int:
-    """Return how many folds or samples; `typed` is such as "folds(k"."""
-    number = as_whole(k)
-    if number is None or number < 2:
-        raise DataError(term=f"{typed}={quoted(k)})", write_instead="write a whole number of at least 2")
-    return number
 
 
 def refuse_overlap(k: int, train: np.ndarray, test: np.ndarray, typed: str, argument: str = "") -> None:
@@ -248,13 +242,9 @@ def split(
     stratify = as_flag(stratify, "split(test_size, stratify")
     rng = generator(random_state, "split")
     if groups is not None or tasks.is_shared:  # separate inputs are split class by class anyway
-        in_test = _split_units(tasks, test_size, rng, stratify, groups)
-        return filled_pair(*(take_rows(tasks, rows_of_parts(tasks, side)) for side in (~in_test, in_test)))
+        return _sides(tasks, _split_units(tasks, test_size, rng, stratify, groups))
     targets = zip(tasks.per_task(tasks.targets), tasks.task_names, strict=True)
-    parts = [_split_one(y, test_size, rng, name) for y, name in targets]
-    return filled_pair(
-        take_rows(tasks, [train for train, _ in parts]), take_rows(tasks, [test for _, test in parts])
-    )
+    return _sides(tasks, np.concatenate([_split_one(y, test_size, rng, name) for y, name in targets]))
 
 
 def _split_units(tasks: TaskData, test_size, rng, stratify: bool, groups) -> np.ndarray:
@@ -311,23 +301,18 @@ def _of_table(labels: np.ndarray, names) -> list[tuple[str, np.ndarray]]:
     return groups
 
 
-def _split_one(y, test_size, rng, name) -> tuple[np.ndarray, np.ndarray]:
-    """Row indices of one task, class by class where the labels are -1 and +1."""
-    groups = [np.flatnonzero(y == c) for c in np.unique(y)] if _is_sign(y) else [np.arange(y.size)]
-    train, test = [], []
-    for rows in groups:
+def _split_one(y, test_size, rng, name) -> np.ndarray:
+    """(n,) whether a row of one task is tested, class by class where the labels are -1 and +1."""
+    in_test = np.zeros(y.size, dtype=bool)
+    for said, rows in _of_table(y[:, None], [name]):
         if rows.size < 2:
-            what = f"the label {y[rows[0]]:+g}" if len(groups) > 1 else "labels"
             raise DataError(
-                f"task {name!r} has {what} in a single row, which cannot be on both sides",
+                f"{said} in a single row, which cannot be on both sides",
                 term="split()",
                 write_instead="leave the task out",
             )
-        order = rng.permutation(rows)
-        k = _n_test(test_size, rows.size)
-        test.append(order[:k])
-        train.append(order[k:])
-    return np.sort(np.concatenate(train)), np.sort(np.concatenate(test))
+        in_test[rng.permutation(rows)[: _n_test(test_size, rows.size)]] = True
+    return in_test
 
 
 def _n_test(test_size, n) -> int:
@@ -338,19 +323,9 @@ def _is_sign(y) -> bool:
     return bool(np.isin(y[~np.isnan(y)], (-1.0, 1.0)).all())
 
 
-def checked_rows(rows) -> int:
-    """Return how many rows `subsample` is to take."""
-    number = as_whole(rows)
-    if number is None or number < 1:
-        raise DataError(
-            term=f"subsample(rows={quoted(rows)})", write_instead="write a whole number of at least 1"
-        )
-    return number
-
-
 def subsample(tasks: T, rows: int, random_state=None) -> T:
     """At most `rows` seeded rows (of each task, where inputs are separate), with both classes kept."""
-    number = checked_rows(rows)
+    number = as_count(rows, "subsample(rows")
     rng = generator(random_state, "subsample")
     if not tasks.is_shared:
         return take_rows(tasks, [_sample(y, number, rng) for y in tasks.per_task(tasks.targets)])

@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 
 from mtldsl.data.input_checks import as_names, number_columns
-from mtldsl.data.row_storage import csr_of
+from mtldsl.data.row_storage import MAX_INT32, csr_of
 from mtldsl.data.store_chunks import (
     SETTINGS,
     given_chunks,
     has_qid,
-    hashed_columns,
     libsvm_chunks,
     npz_chunks,
 )
@@ -29,7 +28,7 @@ from mtldsl.data.task_data import require_labelled
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError
 from mtldsl.utils.files import note_input, reading, regular_file, remove_leftovers, sole_use, writing
-from mtldsl.utils.validation import as_flag, as_list, as_path, as_whole, distinct_texts, quoted
+from mtldsl.utils.validation import as_count, as_flag, as_list, as_path, distinct_texts, one_of, quoted
 
 # --------------------------------------------------------------------------------------------------------------
 # Whether the arrays of stored tasks can be followed: compiled loops go where indices point, without a look.
@@ -257,19 +256,15 @@ def store(
     ('7', '5')
     """
     folder = as_path(folder, "store(folder)")
-    if not isinstance(dtype, str) or dtype not in ("float64", "float32"):
-        raise DataError(f'store: dtype={quoted(dtype)}: write "float64" or "float32"')
+    one_of(dtype, ("float64", "float32"), "store(dtype")
     progress, zero_based = as_flag(progress, "store(progress"), as_flag(zero_based, "store(zero_based")
     for word, value in (("format", format), ("task", task), ("label", label)):
         if value is not None and not isinstance(value, str):
             raise DataError(
                 term=f"store({word}={quoted(value)})", write_instead="write a name as text, or leave it out"
             )
-    hashed = None if hashed is None else hashed_columns(hashed, f"store: hashed={quoted(hashed)}")
-    if n_features is not None:
-        if not 1 <= (as_whole(n_features) or 0) < 1 << 62:
-            raise DataError(f"store: n_features={quoted(n_features)}: write a whole number of columns")
-        n_features = int(n_features)
+    hashed = None if hashed is None else as_count(hashed, "store(hashed", 2, most=MAX_INT32)
+    n_features = None if n_features is None else as_count(n_features, "store(n_features", most=1 << 62)
     files = listed_files(parts)
     if files is None:
         for word, value in (("format", format), ("task", task), ("label", label), ("features", features)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,20 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from mtldsl.data.input_checks import as_design, as_rows, as_targets, by_appearance, labels_of
+from mtldsl.data.input_checks import (
+    as_design,
+    as_rows,
+    as_targets,
+    by_appearance,
+    labels_of,
+    require_same_rows,
+)
 from mtldsl.data.readers.table import exact_number, is_lost
+from mtldsl.data.row_storage import MAX_INT32
 from mtldsl.errors import DataError, Spelled
 from mtldsl.utils.arrays import MAX_EXACT_WHOLE
 from mtldsl.utils.files import read_archive, reading
-from mtldsl.utils.validation import as_whole, plain, quoted
+from mtldsl.utils.validation import as_count, plain
 
 # --------------------------------------------------------------------------------------------------------------
 # Some rows of data that are too large to be held at once, whatever they were read from.
@@ -30,7 +39,6 @@ class StoreSettings:
     compiled_bytes  : text from which on a compiled loop pays
     batch_rows      : rows of a Parquet file
     placed_entries  : entries placed in their task
-    hashed_bytes    : bytes of a file that is hashed
     checked_entries : numbers of a stored array that are checked
     """
 
@@ -38,7 +46,6 @@ class StoreSettings:
     compiled_bytes: int = 200_000
     batch_rows: int = 1 << 15
     placed_entries: int = 1 << 21
-    hashed_bytes: int = 1 << 24
     checked_entries: int = 1 << 22
 
 
@@ -63,12 +70,11 @@ class StoreChunk:
         return self.y.size
 
 
-def of_arrays(X, y, ids, where: str, first_row: int = 0, features=None) -> StoreChunk:
+def of_arrays(X, y, ids, where: str, first_row: int = 0) -> StoreChunk:
     """Return what Tasks.grouped takes, as a chunk; DataError begins with `where`."""
     X, _, names = as_rows(X, f"{where}: X")
     y, _ = as_targets(y, f"{where}: y", columns=False)
-    if X.shape[0] != y.size:
-        raise DataError(f"X has {X.shape[0]} rows but y has {y.size} labels", term=where)
+    require_same_rows(X, y, "y", where)
     try:
         ids, codes = labels_of(ids, y.size)
     except DataError as error:
@@ -80,7 +86,7 @@ def of_arrays(X, y, ids, where: str, first_row: int = 0, features=None) -> Store
     ]
     if X.dtype not in (np.float64, np.float32):  # scipy has no sparse matrices of float16
         X = X.astype(float)
-    return StoreChunk(sparse.csr_array(X), y, ids, codes, where, first_row, True, features or names)
+    return StoreChunk(sparse.csr_array(X), y, ids, codes, where, first_row, True, names)
 
 
 def hash_columns(X, n_columns: int):
@@ -99,7 +105,7 @@ def hash_columns(X, n_columns: int):
     """
     from sklearn.utils import murmurhash3_32
 
-    n_columns = hashed_columns(n_columns, f"hash_columns(X, {quoted(n_columns)})")
+    n_columns = as_count(n_columns, "hash_columns(X, n_columns", 2, most=MAX_INT32)
     X = sparse.csr_array(as_design(X, "hash_columns: X")[0])
     low = X.indices.astype(np.int32)  # the lower half of what is longer
     if X.indices.dtype.itemsize > 4:
@@ -115,16 +121,6 @@ def hash_columns(X, n_columns: int):
     return hashed
 
 
-def hashed_columns(n, typed: str) -> int:
-    """A number of columns to hash to."""
-    if not 2 <= (as_whole(n) or 0) < 2**31:
-        raise DataError(
-            term=typed,
-            write_instead="write how many columns to hash to, a whole number from 2 on, such as 4096",
-        )
-    return int(n)
-
-
 # --------------------------------------------------------------------------------------------------------------
 # Parts that are arrays already: NumPy archives, and chunks that the caller makes.
 
@@ -137,31 +133,36 @@ def npz_chunks(path: Path, task: str, label: str, name: str):
 
     Inputs are the arrays data, indices, indptr, shape and format, as scipy.sparse.save_npz names them, or a dense X.
     """
-    roles = {"label": label} if task == "file" else {"label": label, "task": task}
-    X, archive = npz_arrays(path, list(roles.values()))
-    for role, array in roles.items():
-        if array not in archive:
-            hint = '; write task="file" for one task a file' if role == "task" else ""
-            raise DataError(
-                f"{role}={array!r}: there is no such array; the archive holds {', '.join(archive)}{hint}",
-                term=path,
-            )
-    y = archive[label]
-    ids = np.full(y.size, name, dtype=object) if task == "file" else archive[task]
+    roles = {"label": (label,)} | ({} if task == "file" else {"task": (task,)})
+    X, found = npz_arrays(path, roles)
+    y = found["label"]
+    ids = np.full(y.size, name, dtype=object) if task == "file" else found["task"]
     yield of_arrays(X, y.ravel(), ids, str(path))
 
 
-def npz_arrays(path: Path, names: list[str]) -> tuple[Any, dict]:
-    """(the inputs, the arrays of the archive): those of these names, and those of the inputs, are numbers."""
+def npz_arrays(
+    path: Path, roles: Mapping[str, tuple[str, ...]], beside: Sequence[str] = ()
+) -> tuple[Any, dict[str, Any]]:
+    """(the inputs, {role: its array} and those `beside`, None where there is none). DataError where no array has one of the role's names."""
     what = "an .npz archive of numbers"
-    archive = read_archive(path, what, [*names, *_SPARSE, "X"])
+    archive = read_archive(path, what, [*sum(roles.values(), ()), *beside, *_SPARSE, "X"])
     if "format" not in archive and "X" not in archive:
         raise DataError(
             f"neither a dense X nor the arrays of scipy.sparse.save_npz are among {', '.join(archive)}",
             term=path,
         )
+    found = {name: archive.get(name) for name in beside}
+    for role, names in roles.items():
+        name = next((one for one in names if one in archive), None)
+        if name is None:
+            hint = '; write task="file" for one task a file' if role == "task" else ""
+            raise DataError(
+                f"{role}={names[0]!r}: there is no such array; the archive holds {', '.join(archive)}{hint}",
+                term=path,
+            )
+        found[role] = archive[name]
     with reading(path, what):
-        return _sparse(archive) if "format" in archive else archive["X"], archive
+        return _sparse(archive) if "format" in archive else archive["X"], found
 
 
 def _sparse(arrays):
@@ -361,55 +362,27 @@ def _number(word: str, where: str, what: str) -> float:
 def _check(parsed, path, line, zero_based, n_features) -> None:
     """DataError for the first line with numbers that cannot be meant."""
     lines, labels, qids, counts, index, value = parsed
-    row_of = np.repeat(np.arange(labels.size), counts)
-
-    def refuse(bad, rows, tell):
-        if bad.any():
-            k = int(np.flatnonzero(bad)[0])
-            raise DataError(f"{path}:{line + lines[rows[k]]}: {tell(k)}")
-
-    every = np.arange(labels.size)
-    refuse(
-        np.isinf(labels),
-        every,
-        lambda k: f"the label {labels[k]:g}; labels must be finite (nan: not labelled)",
-    )
+    row_of, lowest = np.repeat(np.arange(labels.size), counts), int(not zero_based)
+    highest = np.inf if n_features is None else n_features + lowest - 1
+    whole = (index == np.floor(index)) & (np.abs(index) <= MAX_EXACT_WHOLE)
+    ascending = np.ones(index.size, dtype=bool)
+    ascending[1:] = (np.diff(index) > 0) | (np.diff(row_of) > 0)
     known = np.where(np.isnan(qids), 0.0, qids)
-    refuse(
-        (known != np.floor(known)) | (np.abs(known) > MAX_EXACT_WHOLE),
-        every,
-        lambda k: f"qid:{qids[k]:.17g} is not a whole number",
-    )
-    refuse(
-        (index != np.floor(index)) | ~(np.abs(index) <= MAX_EXACT_WHOLE),
-        row_of,
-        lambda k: f"the index {index[k]:.17g} is not a whole number up to 2^53",
-    )
-    lowest = 0 if zero_based else 1
-    refuse(
-        index < lowest,
-        row_of,
-        lambda k: (
-            f"the index {index[k]:.0f}: LIBSVM counts from 1; write zero_based=True if this file counts from 0"
-            if index[k] == 0
-            else f"the index {index[k]:.0f} is negative"
-        ),
-    )
-    if n_features is not None:
-        refuse(
-            index >= n_features + lowest,
-            row_of,
-            lambda k: f"the index {index[k]:.0f} is beyond n_features={n_features}",
-        )
-    if index.size:
-        falls = np.concatenate([[False], (np.diff(index) <= 0) & (np.diff(row_of) == 0)])
-        refuse(
-            falls,
-            row_of,
-            lambda k: f"the index {index[k]:.0f} follows {index[k - 1]:.0f}; indices must ascend",
-        )
-    refuse(
-        ~np.isfinite(value),
-        row_of,
-        lambda k: f"the value {value[k]} of index {index[k]:.0f}; inputs must be finite",
-    )
+    every = np.arange(labels.size)
+    zero = "LIBSVM counts from 1; write zero_based=True if this file counts from 0"
+    for fits, rows, said in (
+        (~np.isinf(labels), every, "the label {label:g}; labels must be finite (nan: not labelled)"),
+        ((known == np.floor(known)) & (np.abs(known) <= MAX_EXACT_WHOLE), every, "qid:{qid:.17g} is not a whole number"),
+        (whole, row_of, "the index {index:.17g} is not a whole number up to 2^53"),
+        ((index >= lowest) | (index != 0), row_of, f"the index {{index:.0f}}: {zero}"),
+        (index >= lowest, row_of, "the index {index:.0f} is negative"),
+        (index <= highest, row_of, f"the index {{index:.0f}} is beyond {n_features=}"),
+        (ascending, row_of, "the index {index:.0f} follows {before:.0f}; indices must ascend"),
+        (np.isfinite(value), row_of, "the value {value} of index {index:.0f}; inputs must be finite"),
+    ):  # fmt: skip
+        if not fits.all():
+            k = int(np.flatnonzero(~fits)[0])
+            row = rows[k]
+            entry = {"index": index[k], "before": index[k - 1], "value": value[k]} if rows is row_of else {}
+            said = said.format(label=labels[row], qid=qids[row], **entry)
+            raise DataError(f"{path}:{line + lines[row]}: {said}")

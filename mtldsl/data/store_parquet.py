@@ -13,10 +13,11 @@ from urllib.parse import unquote
 import numpy as np
 from scipy import sparse
 
+from mtldsl.data.input_checks import weights_of
 from mtldsl.data.readers.table import require_distinct
 from mtldsl.data.store_chunks import SETTINGS, StoreChunk, of_arrays
 from mtldsl.errors import DataError, MissingExtraError
-from mtldsl.utils.arrays import numbers_of_column
+from mtldsl.utils.validation import as_list, listed, quoted
 
 
 def parquet_chunks(path: Path, task: str, label: str, name: str, features, partition: Mapping[str, Any]):
@@ -26,27 +27,17 @@ def parquet_chunks(path: Path, task: str, label: str, name: str, features, parti
                 the index of a data frame
     partition : the columns that the names of its folders are
     """
-    parquet, types = pyarrow_parquet(path)
-    try:
-        file = parquet.ParquetFile(path)
+    with opened_parquet(path) as file:
+        from pyarrow import types
+
         schema = file.schema_arrow
-    except Exception as error:  # pyarrow's own kinds of errors, which are not its public words
-        raise DataError(f"cannot be read as Parquet: {error}", term=path) from None
-    with file:
         known, default = known_columns(schema, path, partition)
-        roles = [label] if task == "file" else [label, task]
-        for role, column in zip(("label", "task"), roles, strict=False):
-            if column not in known:
-                hint = '; write task="file" for one task a file' if role == "task" else ""
-                raise DataError(
-                    f"{role}={column!r}: there is no such column; the columns are {_listed(known)}{hint}",
-                    term=path,
-                )
-        is_list = [types.is_list(t) or types.is_large_list(t) for t in schema.types]
-        lists = features is None and {"indices", "values"} <= {
-            name for name, listed in zip(schema.names, is_list, strict=True) if listed
-        }
-        columns = ["indices", "values"] if lists else _features(path, known, default, roles, features)
+        lists = {name for name, t in zip(schema.names, schema.types, strict=True) if types.is_list(t) or types.is_large_list(t)}  # fmt: skip
+        as_lists = features is None and {"indices", "values"} <= lists
+        features = ["indices", "values"] if as_lists else features
+        named = named_columns(known, features, label, None if task == "file" else task, None, str(path), default)  # fmt: skip
+        columns = named["features"]
+        roles = [*named["labels"], *named["others"]]
         wanted = [name for name in dict.fromkeys([*roles, *columns]) if name not in partition]
         batches = file.iter_batches(batch_size=SETTINGS.batch_rows, columns=wanted)
         row = 0
@@ -58,76 +49,79 @@ def parquet_chunks(path: Path, task: str, label: str, name: str, features, parti
             if batch is None:
                 return
             if batch.num_rows:
-                yield _chunk(path, with_partition(batch, partition), task, label, name, columns, lists, row)
+                yield _chunk(
+                    path, with_partition(batch, partition), task, label, name, columns, as_lists, row
+                )
             row += batch.num_rows
 
 
-def pyarrow_parquet(path):
-    """(pyarrow.parquet, pyarrow.types); MissingExtraError where pyarrow is not installed."""
+def opened_parquet(path, system=None) -> Any:
+    """A file of pyarrow's, on this machine or a file system of fsspec's; MissingExtraError where pyarrow is not installed."""
     try:
         import pyarrow.parquet as parquet
-        import pyarrow.types as types
     except ImportError as error:
         raise MissingExtraError(
             f"Parquet parts are read by pyarrow, which cannot be imported ({error})",
             term=path,
             write_instead="write: pip install '.[parquet]' in the checkout",
         ) from None
-    return parquet, types
+    try:
+        return parquet.ParquetFile(path if system is None else system.open(path))
+    except Exception as error:  # pyarrow's own kinds of errors, and those of whoever brings the bytes
+        raise DataError(f"cannot be read as Parquet: {error}", term=path) from None
 
 
-def _features(path, known: list[str], default: list[str], roles, features) -> list[str]:
-    columns = [name for name in default if name not in roles] if features is None else list(features)
-    for name in columns:
-        if name not in known:
-            raise DataError(
-                f"features: there is no column {name!r}; the columns are {_listed(known)}", term=path
-            )
-        if name in roles:
-            raise DataError(f"column {name!r} is a feature and a label or task", term=path)
-    if not columns:
-        raise DataError("no columns are left for the features", term=path)
-    return columns
+def named_columns(
+    known: list, features, labels, task, sample_weights, typed: str, default: list | None = None
+) -> dict:
+    """The columns by what they are for. DataError for unknown ones, and for one that is used twice. features None: all others in `default`."""
+    labels = [labels] if isinstance(labels, str) or as_list(labels) is None else list(as_list(labels) or [])
+    others = [one for one in (task, sample_weights) if one is not None]
+    if features is None:
+        features = [one for one in (known if default is None else default) if one not in (*labels, *others)]
+    chosen = as_list(features)
+    features = [features] if chosen is None else chosen
+    if task is not None and len(labels) != 1:
+        raise DataError(
+            f"{len(labels)} columns of labels beside a column of task ids",
+            term=typed,
+            write_instead="name one",
+        )
+    seen: dict = {}
+    for role, names in (
+        ("features", features),
+        ("labels", labels),
+        ("task", others[: task is not None]),
+        ("sample_weights", others[task is not None :]),
+    ):
+        if not names and role in ("features", "labels"):
+            raise DataError(f"{role}: no column is named", term=typed, write_instead="name at least one")
+        for name in names:
+            if name not in known:
+                hint = '; write task="file" for one task a file' if role == "task" else ""
+                raise DataError(
+                    f"{role}: there is no column {quoted(name)}; the columns are {listed(known)}{hint}",
+                    term=typed,
+                )
+            if name in seen:
+                raise DataError(
+                    f"the column {quoted(name)} is named as {seen[name]} and as {role}", term=typed
+                )
+            seen[name] = role
+    return {"features": features, "labels": labels, "others": others, "task": task, "weights": sample_weights}
 
 
 def _chunk(path, batch, task, label, name, columns, lists, row) -> StoreChunk:
-    where = f"{path}, rows from {row}"
-    y = column_numbers(batch.column(label), path, label)
-    ids = np.full(y.size, name, dtype=object) if task == "file" else column_ids(batch.column(task))
+    import pyarrow
+
+    where, table = f"{path}, rows from {row}", pyarrow.Table.from_batches([batch])
+    y, ids = table.select([label]), np.full(len(table), name, dtype=object)
+    ids = ids if task == "file" else table.column(task)
     if lists:
         X = _sparse_rows(batch.column("indices"), batch.column("values"), path, row)
         chunk = of_arrays(X, y, ids, where)
-        return replace(chunk, where=str(path), first_row=row, exact=False, features=None)
-    table = column_matrix(batch, columns, path)
-    bad = ~np.isfinite(table)
-    if bad.any():
-        k, j = np.argwhere(bad)[0]
-        raise DataError(
-            f"{table[k, j]} in row {row + k}, column {columns[j]!r}; inputs must be finite - impute or drop it",
-            term=path,
-        )
-    return replace(of_arrays(sparse.csr_array(table), y, ids, where, row, tuple(columns)), where=str(path))
-
-
-def column_numbers(column, path, name: str) -> np.ndarray:
-    """float64; null is NaN. DataError for what `Tasks` refuses in a data frame: text, bytes, times, whole numbers beyond 2^53."""
-    import narwhals
-    import pyarrow
-
-    chunked = column if isinstance(column, pyarrow.ChunkedArray) else pyarrow.chunked_array([column])
-    series = narwhals.from_native(chunked, series_only=True)
-    return np.asarray(numbers_of_column(series, f"{path}: column {name!r}"), dtype=float)
-
-
-def column_matrix(table, names: Sequence[str], path) -> np.ndarray:
-    """(n, columns) of a table or batch."""
-    return np.column_stack([column_numbers(table.column(name), path, name) for name in names])
-
-
-def column_ids(column) -> np.ndarray:
-    """The task of every row: whole numbers, or whatever there is."""
-    plain = str(column.type) in ("int64", "int32", "int16", "int8") and not column.null_count
-    return np.asarray(column) if plain else np.array(column.to_pylist(), dtype=object)
+        return replace(chunk, where=str(path), first_row=row, exact=False)
+    return replace(of_arrays(table.select(columns), y, ids, where, row), where=str(path))
 
 
 def known_columns(schema, path, partition: Mapping[str, Any]) -> tuple[list[str], list[str]]:
@@ -199,6 +193,8 @@ def with_partition(rows, partition: Mapping[str, Any]):
 
 
 def _sparse_rows(indices, values, path, row):
+    import pyarrow
+
     lengths = [column.value_lengths().to_pylist() for column in (indices, values)]  # None where a row is null
     for k, (a, b) in enumerate(zip(*lengths, strict=True)):
         if a is None or b is None or a != b:
@@ -207,10 +203,7 @@ def _sparse_rows(indices, values, path, row):
                 term=path,
                 write_instead="give one of each",
             )
-    flat_indices, flat_values = (
-        np.asarray(indices.flatten().to_numpy(False)),
-        column_numbers(values.flatten(), path, "values"),
-    )
+    flat_indices = np.asarray(indices.flatten().to_numpy(False))
     if flat_indices.dtype.kind not in "iu" and flat_indices.size:
         raise DataError(f"indices are {indices.type}, not whole numbers", term=path)
     flat_indices = flat_indices.astype(np.int64)
@@ -219,8 +212,5 @@ def _sparse_rows(indices, values, path, row):
         k = int(np.searchsorted(indptr, int(np.argmin(flat_indices)), side="right")) - 1
         raise DataError(f"index {flat_indices.min()} in row {row + k}; indices count from 0", term=path)
     d = int(flat_indices.max()) + 1 if flat_indices.size else 1
+    flat_values = weights_of(pyarrow.chunked_array([values.flatten()]), f"{path}: column 'values'")
     return sparse.csr_array((flat_values, flat_indices, indptr), shape=(len(indptr) - 1, d))
-
-
-def _listed(names) -> str:
-    return ", ".join(names[:12]) + ", ..." * (len(names) > 12)

@@ -198,14 +198,17 @@ def place(
     kinds = {
         "data": (np.dtype(dtype), size),
         "indices": (index, size),
+        "indptr": (pointer, n + 1),
         "y": (np.dtype(float), n),
         "rows": (np.dtype(np.int64), n),
-        "lengths": (np.dtype(np.int64), n),
+        "offsets": (np.dtype(np.int64), len(ids) + 1),
     }
-    files = {name: _NpyArray(folder / f"{name}.npy", *kind) for name, kind in kinds.items()}
+    files = {name: _NpyArray(folder / f"{name}.npy", *kinds[name]) for name in ARRAYS}
     row_at, entry_at = _starts(rows), _starts(entries)
     first_row = 0
     try:
+        files["indptr"].write(0, np.zeros(1, dtype=np.int64))
+        files["offsets"].write(0, np.concatenate([[0], np.cumsum(rows)]))
         for part in parts:
             at = np.array([order[one] for one in part.ids], dtype=np.int64)
             for batch in _batches(part):
@@ -217,21 +220,6 @@ def place(
         with ExitStack() as closing:  # all of them, also where the disk is full
             for file in files.values():
                 closing.callback(file.close)
-    lengths = np.load(folder / "lengths.npy", mmap_mode="r")
-    pointers = _NpyArray(folder / "indptr.npy", pointer, n + 1)
-    pointers.write(0, np.zeros(1, dtype=np.int64))
-    last = 0
-    for a in range(0, n, SETTINGS.placed_entries):
-        ends = last + np.cumsum(lengths[a : a + SETTINGS.placed_entries])
-        pointers.write(a + 1, ends)
-        last = int(ends[-1])
-    pointers.close()
-    del lengths
-    (folder / "lengths.npy").unlink()
-    offsets = _NpyArray(folder / "offsets.npy", np.dtype(np.int64), len(ids) + 1)
-    offsets.write(0, np.concatenate([[0], np.cumsum(rows)]))
-    offsets.close()
-    kinds |= {"indptr": (pointer, n + 1), "offsets": (np.dtype(np.int64), len(ids) + 1)}
     return {name: [kinds[name][0].name, kinds[name][1]] for name in ARRAYS}
 
 
@@ -259,13 +247,13 @@ def _place(batch, codes, rows, files, row_at, entry_at) -> None:
     indptr = np.concatenate([[0], np.cumsum(batch["lengths"])])
     d = int(batch["indices"].max()) + 1 if batch["indices"].size else 1
     X = sparse.csr_array((batch["data"], batch["indices"], indptr), shape=(codes.size, d))[order]
-    lengths = batch["lengths"][order]
-    in_order = {"y": batch["y"][order], "rows": rows[order], "lengths": lengths}
+    in_order = {"y": batch["y"][order], "rows": rows[order]}
     starts = np.flatnonzero(np.diff(codes, prepend=-1))
     for a, b in zip(starts.tolist(), [*starts[1:].tolist(), codes.size], strict=True):
         task, e, f = codes[a], int(X.indptr[a]), int(X.indptr[b])
         for name, values in in_order.items():
             files[name].write(row_at[task], values[a:b])
+        files["indptr"].write(row_at[task] + 1, entry_at[task] + (X.indptr[a + 1 : b + 1] - e))
         files["data"].write(entry_at[task], X.data[e:f])
         files["indices"].write(entry_at[task], X.indices[e:f])
         row_at[task] += b - a
@@ -310,6 +298,5 @@ def digest(folder: Path) -> str:
     for name in ARRAYS:
         total.update(name.encode())
         with open(folder / f"{name}.npy", "rb") as file:
-            while block := file.read(SETTINGS.hashed_bytes):
-                total.update(block)
+            hashlib.file_digest(file, lambda: total)
     return total.hexdigest()

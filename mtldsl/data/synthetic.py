@@ -12,23 +12,23 @@ from scipy import sparse
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError
 from mtldsl.utils.memory import require_memory
-from mtldsl.utils.validation import MAX_MAGNITUDE, as_flag, as_float, as_list, as_whole, generator, quoted
+from mtldsl.utils.validation import (
+    MAX_MAGNITUDE,
+    as_count,
+    as_flag,
+    as_float,
+    as_list,
+    as_whole,
+    generator,
+    one_of,
+    quoted,
+)
 
 if TYPE_CHECKING:
     import networkx
 
 #: setting -> how many times the noise is halved from the first task to the last, in equal steps: the exponents of (51)
 _HALVINGS = {"d1": 3.0, "d2": 0.0, "d3": 12.0, "d4": 25.0}
-
-
-@dataclass(frozen=True)
-class SyntheticSettings:
-    """Limit of a size: `max_count`, more than any machine holds."""
-
-    max_count: int = 1 << 40
-
-
-SETTINGS = SyntheticSettings()
 
 
 def make_low_rank(
@@ -63,7 +63,7 @@ def make_low_rank(
     _check_room("make_low_rank", n_tasks, n_samples, n_features, shared, density)
     rng = generator(random_state, "make_low_rank")
     W = rng.normal(size=(n_features, rank)) @ rng.normal(size=(rank, n_tasks)) / np.sqrt(rank)
-    return _draw(W, n_samples, noise, shared, labels, density, rng), W
+    return _draw("make_low_rank", W, n_samples, noise, shared, labels, density, rng), W
 
 
 def make_group_sparse(
@@ -97,7 +97,7 @@ def make_group_sparse(
     rng = generator(random_state, "make_group_sparse")
     W = np.zeros((n_features, n_tasks))
     W[rng.choice(n_features, n_relevant, replace=False)] = rng.normal(size=(n_relevant, n_tasks))
-    return _draw(W, n_samples, noise, shared, labels, density, rng), W
+    return _draw("make_group_sparse", W, n_samples, noise, shared, labels, density, rng), W
 
 
 def make_calibrated(
@@ -133,10 +133,7 @@ def make_calibrated(
     >>> W.shape, int(np.linalg.matrix_rank(W)), tasks.n_samples
     ((6, 5), 3, 40)
     """
-    if not isinstance(setting, str) or setting not in _HALVINGS:
-        raise DataError(
-            f"setting={quoted(setting)}: write one of {', '.join(map(repr, _HALVINGS))}", argument="setting"
-        )
+    one_of(setting, _HALVINGS, "make_calibrated(setting")
     _check_sizes(n_tasks=n_tasks, n_samples=n_samples, n_features=n_features, rank=rank)
     _check_rank(rank, n_features, n_tasks)
     max_noise = _checked_noise(max_noise, "max_noise")
@@ -165,8 +162,7 @@ def _check_rank(rank, d, m) -> None:
 
 def _check_sizes(**sizes) -> None:
     for name, value in sizes.items():
-        if not 1 <= (as_whole(value) or 0) <= SETTINGS.max_count:
-            raise DataError(f"{name}={quoted(value)}: write a whole number of at least 1", argument=name)
+        as_count(value, name, argument=name)
 
 
 def _checked_noise(value, name: str) -> float:
@@ -189,10 +185,9 @@ def _check_room(word: str, n_tasks, n_samples, n_features, shared=False, density
     )
 
 
-def _draw(W, n_samples, noise, shared, labels, density, rng) -> Tasks:
+def _draw(word, W, n_samples, noise, shared, labels, density, rng) -> Tasks:
     noise = _checked_noise(noise, "noise")
-    if not isinstance(labels, str) or labels not in ("real", "sign"):
-        raise DataError(f'labels={quoted(labels)}: write "real" or "sign"', argument="labels")
+    one_of(labels, ("real", "sign"), f"{word}(labels")
     if density is not None and not 0 < (as_float(density) or 0) <= 1:
         raise DataError(
             f"density={quoted(density)}: write a share in (0, 1], or None for dense inputs",
@@ -346,7 +341,8 @@ def make_label_graph(
 
 def _as_edges(edges, n_labels) -> tuple[tuple[int, int], ...]:
     """Pairs i < j in the order given; DataError for anything else."""
-    listed = [as_list(edge) for edge in as_list(edges) or ([] if as_list(edges) == [] else [None])]
+    given = as_list(edges)
+    listed = [None] if given is None else [as_list(edge) for edge in given]
     typed = [tuple(edge) for edge in listed if edge is not None]
     if len(typed) < len(listed):
         raise DataError(

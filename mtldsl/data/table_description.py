@@ -35,10 +35,6 @@ class TableColumn:
         return cls(name, tuple(values), (None, parts[1]) if len(values) == 2 else tuple(parts))
 
     @property
-    def is_of_numbers(self) -> bool:
-        return not self.values
-
-    @property
     def made(self) -> list[str]:
         """The names of its parts."""
         return [part for part in self.parts if part is not None]

@@ -17,6 +17,7 @@ from mtldsl.data.scaling import Scaling
 from mtldsl.data.table_description import NOTHING_KNOWN, DataDescription
 from mtldsl.errors import DataError, ModelError, MTLError
 from mtldsl.utils.caching import cached_property
+from mtldsl.utils.parallel import runs
 
 if TYPE_CHECKING:
     from mtldsl.data.kernel_map import KernelMap
@@ -214,21 +215,16 @@ class TaskData:
     @cached_property
     def _pieces(self) -> list[tuple[slice, slice, np.ndarray]]:
         """(tasks, their samples, where each of the tasks begins among these): whole tasks together up to `SETTINGS.piece_samples` samples, parts of a longer one."""
-        found, ends, first = [], self.offsets, 0
-        while first < self.n_tasks:
-            last = max(
-                int(np.searchsorted(ends, ends[first] + SETTINGS.piece_samples, side="right")) - 1, first + 1
-            )
+        found, ends = [], self.offsets
+        for first, last in runs(ends, SETTINGS.piece_samples):
             tasks, begin, end = slice(first, last), int(ends[first]), int(ends[last])
             if last > first + 1:
                 found.append((tasks, slice(begin, end), ends[first:last] - begin))
             else:
-                parts = [
-                    slice(a, min(a + SETTINGS.piece_samples, end))
+                found += [
+                    (tasks, slice(a, min(a + SETTINGS.piece_samples, end)), ends[:1])
                     for a in range(begin, end, SETTINGS.piece_samples)
                 ]
-                found += [(tasks, part, ends[:1]) for part in parts]
-            first = last
         return found
 
 

@@ -15,6 +15,7 @@ from mtldsl.data.input_checks import (
     labels_of,
     refuse_shuffled,
     refuse_turned,
+    require_same_rows,
     require_visible,
     warn_of_spellings,
 )
@@ -31,11 +32,7 @@ def of_table(X, Y, sample_weights, task_names, feature_names) -> dict:
     X, x_names = as_design(X, "X")
     require_visible(X, x_names, "X")
     Y, y_names = as_targets(Y, "Y", columns=True)
-    if Y.shape[0] != X.shape[0]:
-        raise DataError(
-            f"X has {X.shape[0]} rows but Y has {Y.shape[0]}",
-            write_instead="give one row of labels per row of inputs",
-        )
+    require_same_rows(X, Y, "Y")
     weights = None if sample_weights is None else as_weights(sample_weights, Y.shape, "sample_weights")
     return {
         "shared": X,
@@ -69,8 +66,7 @@ def of_lists(inputs, targets, sample_weights, task_names, feature_names) -> dict
         X, fixed, its_columns = as_rows(X, f"X of task {name!r}")
         require_visible(X, its_columns, f"X of task {name!r}")
         y, _ = as_targets(y, f"y of task {name!r}", columns=False)
-        if X.shape[0] != y.shape[0]:
-            raise DataError(f"task {name!r}: X has {X.shape[0]} rows but y has {y.shape[0]} labels")
+        require_same_rows(X, y, "y", f"task {name!r}")
         if designs and X.shape[1] != designs[0].shape[1]:
             raise DataError(
                 f"task {name!r} has {X.shape[1]} features, but task {names[0]!r} has {designs[0].shape[1]}; "
@@ -113,8 +109,7 @@ def of_long_table(X, y, task_ids, sample_weights, feature_names) -> dict:
     X, fixed, x_names = as_rows(X, "X")
     require_visible(X, x_names, "X")
     y, _ = as_targets(y, "y", columns=False)
-    if X.shape[0] != y.shape[0]:
-        raise DataError(f"X has {X.shape[0]} rows but y has {y.shape[0]} labels")
+    require_same_rows(X, y, "y")
     ids, index = labels_of(task_ids, X.shape[0])
     if not ids:
         raise DataError("Tasks.grouped: X has no rows; at least one task is needed")

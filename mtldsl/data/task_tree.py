@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mtldsl.data.input_checks import as_names
 from mtldsl.data.schema import require_tasks
 from mtldsl.data.synthetic import _check_sizes
 from mtldsl.data.tasks import Tasks
@@ -17,7 +18,6 @@ from mtldsl.utils.validation import (
     MAX_MAGNITUDE,
     as_float,
     as_whole,
-    distinct_names,
     generator,
     one_of,
     quoted,
@@ -181,8 +181,7 @@ def estimate_similarity(tasks: Tasks, method: str = "means", ridge: float = 1.0)
     """
     typed = f"estimate_similarity(tasks, method={quoted(method)})"
     require_tasks(tasks, "estimate_similarity(tasks)")
-    if not isinstance(method, str) or method not in ("means", "ridge"):
-        raise DataError(term=typed, write_instead='write "means" or "ridge"')
+    one_of(method, ("means", "ridge"), "estimate_similarity(tasks, method")
     if not 0 < (as_float(ridge) or 0) < np.inf:
         raise DataError(
             term=f"estimate_similarity(ridge={quoted(ridge)})", write_instead="write a finite number > 0"
@@ -236,17 +235,20 @@ def hierarchy(similarity, names: Sequence[str], method: str = "average") -> dict
     {'mouse': 'group 1', 'rat': 'group 1', 'fly': 'root', 'group 1': 'root', 'root': None}
     """
     one_of(method, _LINKAGES, "hierarchy(method")
-    names = [names] if isinstance(names, str) else names
-    if not isinstance(names, Sequence):
-        raise DataError(
-            term=f"hierarchy(names={quoted(names)})", write_instead="write a list with the names of the tasks"
-        )
-    names = distinct_names(names)
-    cosines = _cosines(similarity, names)
+    S = as_array(similarity, "hierarchy: a similarity is a (T, T) array of numbers").astype(float)
+    if S.ndim != 2 or S.shape[0] != S.shape[1] or not S.size:
+        raise DataError(f"hierarchy: a similarity is square, (T, T); this one has the shape {S.shape}")
+    names = list(as_names([names] if isinstance(names, str) else names, None, len(S), "hierarchy: names"))
+    cosines = _cosines(S, names)
     T = len(names)
     inner = [f"group {k}" for k in range(1, T - 1)] + ["root"]
     nodes = names + inner[-max(T - 1, 0) :] if T > 1 else names
-    _check_names(names, nodes)
+    taken = next((name for name in names if nodes.count(name) > 1), None)
+    if taken is not None:
+        raise DataError(
+            f"hierarchy: a task is called {taken!r}, as an inner node of the tree would be",
+            write_instead="rename the task",
+        )
     parents: dict[str, str | None] = dict.fromkeys(nodes)
     if T > 1:
         from scipy.cluster.hierarchy import linkage
@@ -257,28 +259,8 @@ def hierarchy(similarity, names: Sequence[str], method: str = "average") -> dict
     return parents
 
 
-def _check_names(names, nodes) -> None:
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise DataError(f"hierarchy: two tasks are called {twice!r}", write_instead="give each its own name")
-    if len(set(nodes)) < len(nodes):
-        taken = next(name for name in names if nodes.count(name) > 1)
-        raise DataError(
-            f"hierarchy: a task is called {taken!r}, as an inner node of the tree would be",
-            write_instead="rename the task",
-        )
-
-
-def _cosines(similarity, names) -> np.ndarray:
-    """(T, T) entries in [-1, 1], exactly symmetric; DataError where `similarity` has none."""
-    S = as_array(similarity, "hierarchy: a similarity is a (T, T) array of numbers").astype(float)
-    if S.ndim != 2 or S.shape[0] != S.shape[1] or not S.size:
-        raise DataError(f"hierarchy: a similarity is square, (T, T); this one has the shape {S.shape}")
-    if len(names) != len(S):
-        raise DataError(
-            f"hierarchy: {len(names)} names, but the similarity is {len(S)} x {len(S)}",
-            write_instead="give one for each row",
-        )
+def _cosines(S: np.ndarray, names: list[str]) -> np.ndarray:
+    """(T, T) entries in [-1, 1], exactly symmetric; DataError where S has none."""
 
     def at(bad) -> str:
         s, t = np.argwhere(bad)[0]

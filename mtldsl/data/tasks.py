@@ -15,55 +15,12 @@ from mtldsl.data.labels import require_kind, require_labels, signs_of_classes, w
 from mtldsl.data.products import PredictionMap
 from mtldsl.data.splits import folds, split, subsample
 from mtldsl.data.summary import describe, fingerprint, one_line, panel_of
-from mtldsl.data.task_data import TaskData
 from mtldsl.data.task_parts import of_lists, of_long_table, of_table
 from mtldsl.display.displayable import Displayable
 from mtldsl.display.sections import Panel
 from mtldsl.errors import DataError
 from mtldsl.utils.caching import cached_property
 from mtldsl.utils.validation import complete
-
-# --------------------------------------------------------------------------------------------------------------
-# Constructors of `Tasks` from Dask: the door to `mtldsl.distributed`, which is imported when one of them is called.
-
-_DISTRIBUTED = "mtldsl.distributed.dask_inputs"
-
-
-class DaskConstructors(TaskData):
-    """Tasks whose rows Dask has. They are `Tasks`, too, and hold no rows."""
-
-    @classmethod
-    def from_dask(
-        cls, X, Y, *, sample_weights=None, task_names=None, feature_names=None, keep: bool | None = None
-    ) -> Any:  # fmt: skip
-        """Arrays of Dask, cut by rows into chunks: more rows than this machine has memory for. Extra `dask`.
-
-        X              : (n, d) array of Dask; chunks of its columns are joined, chunks may be sparse
-        Y              : (n, m) or (n,), cut as X is, or to be cut so; NaN: that row is not in that task
-        sample_weights : (n,) or (n, m), > 0
-        keep           : whether rows stay in the workers' memory (None: where they take half of it at most), else they are computed anew
-                         at each pass, and must be the same each time
-
-        One pass over the rows, on the workers, checks them as `Tasks.shared` does; DataError names the partition and the row. The work is
-        done by the active `distributed.Client`, or else by threads of this process. The rows stay where they are: `tasks.X`, `tasks.targets`
-        and the like are DataError here.
-        """
-        return import_module(_DISTRIBUTED).of_arrays(X, Y, sample_weights, task_names, feature_names, keep)
-
-    @classmethod
-    def from_dask_dataframe(
-        cls, df, features, labels, task=None, sample_weights=None, *, keep: bool | None = None
-    ) -> Any:  # fmt: skip
-        """Columns of a data frame of Dask; each of its partitions is one. Extra `dask`.
-
-        features       : names of numeric columns; None: all that are nothing else
-        labels         : the column of labels, or one column per task; missing: that row is not in that task
-        task           : the column of task ids of one long table, as in `Tasks.grouped`; tasks keep the order of first appearance
-        sample_weights : the column of weights, > 0
-        keep           : as in `from_dask`
-        """
-        return import_module(_DISTRIBUTED).of_frame(df, features, labels, task, sample_weights, keep)
-
 
 #: attributes that solvers and certificates ask
 _OF_SOLVERS = frozenset(
@@ -86,7 +43,6 @@ _OF_SOLVERS = frozenset(
         "in_memory",
         "kernel_map",
         "label_sums",
-        "largest_curvature",
         "mask",
         "near_zero",
         "offsets",
@@ -95,6 +51,7 @@ _OF_SOLVERS = frozenset(
         "presolved",
         "statement_check",
         "refuse_01",
+        "require_kind",
         "require_labels",
         "sample_for_check",
         "scaled_by",
@@ -112,7 +69,11 @@ _OF_SOLVERS = frozenset(
 )
 
 
-class Tasks(PredictionMap, DaskConstructors, Displayable):
+#: the room of rows on Dask, which is imported when it is first asked for
+_DISTRIBUTED = "mtldsl.distributed.dask_inputs"
+
+
+class Tasks(PredictionMap, Displayable):
     """m tasks over d features. Make one with `Tasks.shared`, `Tasks.separate` or `Tasks.grouped`; it never changes.
 
     Rows without a label are not part of a task. What solvers see is flat: `targets` (N,) holds the labels of task 0, then of
@@ -203,6 +164,38 @@ class Tasks(PredictionMap, DaskConstructors, Displayable):
         """
         return cls(**of_long_table(X, y, task_ids, sample_weights, feature_names))._maybe_with(kernels)
 
+    @classmethod
+    def from_dask(
+        cls, X, Y, *, sample_weights=None, task_names=None, feature_names=None, keep: bool | None = None
+    ) -> Any:  # fmt: skip
+        """Arrays of Dask, cut by rows into chunks: more rows than this machine has memory for. Extra `dask`.
+
+        X              : (n, d) array of Dask; chunks of its columns are joined, chunks may be sparse
+        Y              : (n, m) or (n,), cut as X is, or to be cut so; NaN: that row is not in that task
+        sample_weights : (n,) or (n, m), > 0
+        keep           : whether rows stay in the workers' memory (None: where they take half of it at most), else they are computed anew
+                         at each pass, and must be the same each time
+
+        One pass over the rows, on the workers, checks them as `Tasks.shared` does; DataError names the partition and the row. The work is
+        done by the active `distributed.Client`, or else by threads of this process. The rows stay where they are: `tasks.X`, `tasks.targets`
+        and the like are DataError here.
+        """
+        return import_module(_DISTRIBUTED).of_arrays(X, Y, sample_weights, task_names, feature_names, keep)
+
+    @classmethod
+    def from_dask_dataframe(
+        cls, df, features, labels, task=None, sample_weights=None, *, keep: bool | None = None
+    ) -> Any:  # fmt: skip
+        """Columns of a data frame of Dask; each of its partitions is one. Extra `dask`.
+
+        features       : names of numeric columns; None: all that are nothing else
+        labels         : the column of labels, or one column per task; missing: that row is not in that task
+        task           : the column of task ids of one long table, as in `Tasks.grouped`; tasks keep the order of first appearance
+        sample_weights : the column of weights, > 0
+        keep           : as in `from_dask`
+        """
+        return import_module(_DISTRIBUTED).of_frame(df, features, labels, task, sample_weights, keep)
+
     def _maybe_with(self, kernels) -> Tasks:
         return self if kernels is None else self.with_kernels(kernels)
 
@@ -219,10 +212,11 @@ class Tasks(PredictionMap, DaskConstructors, Displayable):
     def refuse_01(self, typed: str) -> None:
         """DataError where all labels are 0 and 1, for what takes -1 and +1."""
         if np.isin(self.targets, (0.0, 1.0)).all():
-            require_kind(self, "sign", typed)
+            self.require_kind("sign", typed)
 
     # -------------------------------- other tasks from these, and facts of them, by functions in files of their own
 
+    require_kind = require_kind
     split = split
     folds = folds
     subsample = subsample
@@ -236,10 +230,8 @@ class Tasks(PredictionMap, DaskConstructors, Displayable):
     describe = describe
     fingerprint = fingerprint
 
-    @cached_property
-    def near_zero(self) -> tuple[Tasks, np.ndarray, np.ndarray] | None:
-        """(the same tasks with columns far from zero moved there, the columns (k,), by what (k, m)); None where nothing is to move."""
-        return columns_near_zero(self)
+    #: (the same tasks with columns far from zero moved there, the columns (k,), by what (k, m)); None where nothing is to move
+    near_zero = cached_property(columns_near_zero)
 
     def with_kernels(self, kernels) -> Tasks:
         """The same tasks in features whose inner products are kernels: K_v = F_v F_v^T, columns [F_1, ..., F_V].

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from typing import Any
 
-from mtldsl.distributed.dask_backend import SETTINGS, n_workers
+from mtldsl.distributed.dask_backend import SETTINGS
 from mtldsl.errors import DataError, MissingExtraError, SolverError
 
 #: what an address of a scheduler looks like, and an amount of memory
@@ -37,21 +37,11 @@ class Cluster:
     def address(self) -> str:
         return self.client.scheduler.address
 
-    @property
-    def n_workers(self) -> int:
-        return n_workers()
-
     def close(self) -> None:
         """Leaves the scheduler; what was started here ends."""
         self.client.close()
         if self.processes is not None:
             self.processes.close()
-
-    def __enter__(self) -> Cluster:
-        return self
-
-    def __exit__(self, *raised) -> None:
-        self.close()
 
 
 def start_processes(workers: int | None = None, threads: int = 1, memory: str | None = None) -> Cluster:

@@ -19,6 +19,7 @@ from mtldsl.data.input_checks import (
     refuse_invisible,
     refuse_shuffled,
     refuse_turned,
+    require_same_rows,
 )
 from mtldsl.data.row_storage import csr_of
 from mtldsl.data.task_data import fields_of_table
@@ -71,11 +72,10 @@ class LoadedPartition:
 
     tasks: Tasks | None
     keys: tuple
-    summary: PartitionSummary
-    found: PartitionFindings
+    found: PartitionFindings  # of this partition alone
 
     def __sizeof__(self) -> int:
-        return self.summary.size
+        return next(iter(self.found.parts.values())).size
 
 
 @on_one_blas_thread
@@ -110,11 +110,7 @@ def _load(rows: PartitionRows, index: int, check: bool) -> LoadedPartition:
     refuse_turned(rows.Y, rows.weights, "sample_weights")
     X, columns, largest = _inputs(rows.X, check)
     Y, labels = as_targets(rows.Y, "Y", columns=rows.ids is None)
-    if X.shape[0] != Y.shape[0]:
-        raise DataError(
-            f"X has {X.shape[0]} rows but Y has {Y.shape[0]}",
-            write_instead="give one row of labels per row of inputs",
-        )
+    require_same_rows(X, Y, "Y")
     weights = None if rows.weights is None else as_weights(rows.weights, Y.shape, "sample_weights")
     if rows.feature_names is not None:
         columns = as_names(rows.feature_names, None, X.shape[1], "feature_names")
@@ -135,7 +131,7 @@ def _load(rows: PartitionRows, index: int, check: bool) -> LoadedPartition:
     )
     facts = None if tasks is None or not check else facts_of_tasks(tasks, keys, index)
     found = PartitionFindings({index: summary}, facts, largest, columns or None, labels or None)
-    return LoadedPartition(tasks, keys, summary, found)
+    return LoadedPartition(tasks, keys, found)
 
 
 def _inputs(given, check: bool) -> tuple[Any, Any, np.ndarray | None]:
@@ -191,7 +187,7 @@ class TaskPlaces:
 def place_part(loaded: LoadedPartition, index: int, name: str, sent: Any) -> PartitionTasks | None:
     """The part, or None without a label. sent: a constant of `TaskPlaces`. DataError where the partition is not what it was in the first pass."""
     places: TaskPlaces = sent.value
-    if loaded.summary.checksum != places.checksums[index]:
+    if loaded.found.parts[index].checksum != places.checksums[index]:
         raise DataError(
             "its numbers are not those of the first pass: it was changed, or is not computed in the same way each time",
             term=name,

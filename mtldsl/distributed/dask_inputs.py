@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mtldsl.data.store_parquet import named_columns
 from mtldsl.distributed.constructors import (
     PartitionFindings,
     PartitionRows,
@@ -28,7 +29,7 @@ from mtldsl.distributed.dask_parts import DaskParts, tree
 from mtldsl.distributed.distributed_tasks import DistributedTasks
 from mtldsl.errors import DataError
 from mtldsl.utils.arrays import digest
-from mtldsl.utils.validation import as_list, quoted
+from mtldsl.utils.validation import quoted
 
 
 def of_loaders(
@@ -48,12 +49,12 @@ def of_loaders(
     names = tuple(names or (f"partition {k}" for k in range(len(loaders))))
     sources = as_nodes(loaders, names, typed)
     first_kept = keep is True or (keep is None and size is not None and fits_in_memory(size))
-    loaded = [
-        call(load, one, k, name, True, partition=k)
-        for k, (one, name) in enumerate(zip(sources, names, strict=True))
-    ]
-    if first_kept:
-        loaded = keep_nodes(loaded, names)
+
+    def load_all(check: bool) -> list:
+        pairs = enumerate(zip(sources, names, strict=True))
+        return [call(load, one, k, name, check, partition=k) for k, (one, name) in pairs]
+
+    loaded = keep_nodes(load_all(True), names) if first_kept else load_all(True)
     found: PartitionFindings = compute_node(
         tree([call(getattr, one, "found", partition=k) for k, one in enumerate(loaded)]), names
     )
@@ -62,10 +63,7 @@ def of_loaders(
         keep = fits_in_memory(sum(part.size for part in found.parts.values()))
     if not first_kept:
         # from now on without the checks: the checksum says that it is what was checked
-        loaded = [
-            call(load, one, k, name, False, partition=k)
-            for k, (one, name) in enumerate(zip(sources, names, strict=True))
-        ]
+        loaded = load_all(False)
     sent = constant(places)
     nodes = [
         call(place_part, one, k, name, sent, partition=k)
@@ -101,14 +99,13 @@ def of_arrays(X, Y, sample_weights, task_names, feature_names, keep) -> Distribu
         if sample_weights is None
         else _cut_like(_as_dask(sample_weights, X, "sample_weights"), X, "sample_weights")
     )
-    blocks: list[Any] = [
-        None if cut is None else _blocks(one, cut) for one, cut in zip(given, (X, Y, weights), strict=True)
-    ]
+    inputs, labels, own = (
+        [None] * X.numblocks[0] if cut is None else _blocks(one, cut)
+        for one, cut in zip(given, (X, Y, weights), strict=True)
+    )
     rows = [
         call(PartitionRows, X_k, Y_k, None, s_k, partition=k)
-        for k, (X_k, Y_k, s_k) in enumerate(
-            zip(blocks[0], blocks[1], blocks[2] or [None] * len(blocks[0]), strict=True)
-        )
+        for k, (X_k, Y_k, s_k) in enumerate(zip(inputs, labels, own, strict=True))
     ]
     n, d = X.shape
     size = None if isnan(n) or isnan(d) else 8.0 * n * (d + 2 * (Y.shape[1] if Y.ndim == 2 else 1))
@@ -186,47 +183,6 @@ def of_frame(frame, features, labels, task, sample_weights, keep) -> Distributed
     return of_loaders(
         rows, task_names=columns["labels"] if task is None else None, feature_names=columns["features"], keep=keep, typed=typed
     )  # fmt: skip
-
-
-def named_columns(
-    known: list, features, labels, task, sample_weights, typed: str, default: list | None = None
-) -> dict:
-    """The columns by what they are for. DataError for unknown ones, and for one that is used twice. features None: all others in `default`."""
-    labels = [labels] if isinstance(labels, str) or as_list(labels) is None else list(as_list(labels) or [])
-    others = [one for one in (task, sample_weights) if one is not None]
-    listed = (
-        [one for one in (known if default is None else default) if one not in (*labels, *others)]
-        if features is None
-        else as_list(features)
-    )
-    features = [features] if listed is None else list(listed)
-    if task is not None and len(labels) != 1:
-        raise DataError(
-            f"{len(labels)} columns of labels beside a column of task ids",
-            term=typed,
-            write_instead="name one",
-        )
-    seen: dict = {}
-    for role, names in (
-        ("features", features),
-        ("labels", labels),
-        ("task", others[: task is not None]),
-        ("sample_weights", others[task is not None :]),
-    ):
-        if not names and role in ("features", "labels"):
-            raise DataError(f"{role}: no column is named", term=typed, write_instead="name at least one")
-        for name in names:
-            if name not in known:
-                shown = ", ".join(map(repr, known[:8])) + ", ..." * (len(known) > 8)
-                raise DataError(
-                    f"{role}: there is no column {quoted(name)}; the columns are {shown}", term=typed
-                )
-            if name in seen:
-                raise DataError(
-                    f"the column {quoted(name)} is named as {seen[name]} and as {role}", term=typed
-                )
-            seen[name] = role
-    return {"features": features, "labels": labels, "others": others, "task": task, "weights": sample_weights}
 
 
 def rows_of_frame(frame, columns: dict) -> PartitionRows:

@@ -11,12 +11,12 @@ from scipy import sparse
 from mtldsl.data.derived import label_table
 from mtldsl.data.labels import LABEL_KINDS, of_one_label
 from mtldsl.data.row_storage import stack
-from mtldsl.data.splits import checked_count, checked_level
+from mtldsl.data.splits import checked_level
 from mtldsl.data.task_data import TaskData, fields_of_table
 from mtldsl.data.tasks import Tasks
 from mtldsl.distributed.partitions import PartitionTasks
 from mtldsl.errors import DataError
-from mtldsl.utils.validation import as_flag, generator
+from mtldsl.utils.validation import as_count, as_flag, generator
 
 # --------------------------------------------------------------------------------------------------------------
 # What must be known of all labels before a model is stated: found in one pass, so that no label has to be moved.
@@ -118,8 +118,8 @@ class LabelFacts:
         """(m,) whether all labels of the task are of this kind (`LABEL_KINDS`)."""
         return np.isnan(self.unfit[:, _KINDS.index(kind), 0])
 
-    def require(self, kind: str, typed: str, task_names, partitions) -> None:
-        """`Tasks.require_labels`; DataError names partition, row and task."""
+    def require_kind(self, kind: str, typed: str, task_names, partitions) -> None:
+        """`Tasks.require_kind`; DataError names partition, row and task."""
         if kind not in LABEL_KINDS:
             raise ValueError(f"kind={kind!r}: one of {', '.join(map(repr, LABEL_KINDS))}")
         unfit = self.unfit[:, _KINDS.index(kind)]
@@ -135,6 +135,10 @@ class LabelFacts:
                 term=typed,
                 write_instead=hint,
             )
+
+    def require(self, kind: str, typed: str, task_names, partitions) -> None:
+        """`Tasks.require_labels`."""
+        self.require_kind(kind, typed, task_names, partitions)
         one_class = np.flatnonzero(self.distinct < 2)
         if kind == "sign" and one_class.size:
             i = int(one_class[0])
@@ -302,15 +306,15 @@ def make_side(
 
 def deal_folds(tasks: Any, k, stratify, groups, random_state, typed: str) -> tuple[FoldAssignment, tuple]:
     """(how rows are dealt, the facts of every fold's two sides), in one pass. DataError for groups, which are not known here."""
-    k = checked_count(k, f"{typed}k")
+    k = as_count(k, f"{typed}k", 2)
     _refuse_groups(groups, typed)
     signs = _signs(tasks) if as_flag(stratify, f"{typed}k, stratify") else None
     dealt = FoldAssignment(int(generator(random_state, "folds").integers(2**63)), k, None, signs)
     return dealt, tasks.parts.run(_facts_of_sides, dealt)
 
 
-def folds(tasks: Any, k, stratify, groups, random_state) -> list[tuple[Any, Any]]:
-    """See `DistributedTasks.folds`."""
+def folds(tasks: Any, k=5, stratify=True, groups=None, random_state=0) -> Any:
+    """See `Tasks.folds`: dealt within every partition; one pass for all folds. Their rows are taken anew at each pass, not kept."""
     dealt, found = deal_folds(tasks, k, stratify, groups, random_state, "folds(")
     for pair in found:
         _require(tasks, pair, f"folds(k={k})", False)
@@ -320,8 +324,8 @@ def folds(tasks: Any, k, stratify, groups, random_state) -> list[tuple[Any, Any]
     ]  # type: ignore[return-value]
 
 
-def split(tasks: Any, test_size, random_state, stratify, groups) -> tuple[Any, Any]:
-    """See `DistributedTasks.split`."""
+def split(tasks: Any, test_size=0.25, random_state=None, *, stratify=False, groups=None) -> Any:
+    """See `Tasks.split`: within every partition, class by class and task by task in any case; a pass. The rows stay where they are."""
     share, typed = checked_level(test_size, "split(test_size", "0.25"), f"split(test_size={test_size})"
     _refuse_groups(groups, "split(test_size, ")
     as_flag(stratify, "split(test_size, stratify")

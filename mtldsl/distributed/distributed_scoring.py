@@ -16,17 +16,19 @@ from mtldsl.data.derived import label_table
 from mtldsl.data.labels import listed_tasks
 from mtldsl.distributed.distributed_folds import FoldAssignment, LabelFacts, deal_folds, make_side
 from mtldsl.distributed.partitions import ByTask, TaskSum, cut_by_task
-from mtldsl.errors import DataError, ModelError
-from mtldsl.solution.measures import Measure, measure
+from mtldsl.errors import DataError
+from mtldsl.solution.measures import MEASURES, Measure, Needs
 from mtldsl.solution.predictors import (
     FittedSolution,
     PerTaskPredictor,
+    default_measure,
     predictor_class,
     predictor_of,
+    require_suited,
 )
-from mtldsl.solution.score import Score, mean_score, require_rows, score_of
+from mtldsl.solution.score import Score, as_measure, mean_score, require_rows, score_of
 from mtldsl.solution.solution import Solution
-from mtldsl.solution.task_predictors import FittedColumns, loss_of, probabilities
+from mtldsl.solution.task_predictors import FittedColumns, probabilities
 from mtldsl.solution.thresholds import best_threshold
 from mtldsl.utils.validation import as_whole, quoted
 
@@ -38,33 +40,28 @@ from mtldsl.utils.validation import as_whole, quoted
 class ScoringRequest:
     """Request that is sent to the parts.
 
-    needs    : "labels", "scores", "values" or "probabilities"
-    cuts     : (m,) thresholds, or None for what the loss decides
+    needs    : what is asked of the weights, as a `Measure` needs it
+    fitted   : weights, intercepts and thresholds of all m tasks
     centre   : (m, 2) the mean of every task's labels, and that with sample weights
     constant : (m,) what is predicted in place of scores, NaN where weights predict
     """
 
-    needs: str
-    W: np.ndarray
-    b: np.ndarray
-    cuts: np.ndarray | None
-    loss: dict
+    needs: Needs
+    fitted: FittedColumns
     centre: np.ndarray
     constant: np.ndarray
 
-    def scores(self, part) -> np.ndarray:
-        """(n,) X w + b of a part's labelled rows, task after task."""
-        return part.tasks.forward(part.columns(self.W)) + self.b[part.which][part.tasks.task_of]
-
-    def labels(self, part, z: np.ndarray) -> np.ndarray:
-        """(n,) whether +1 is predicted where the scores are z."""
-        of = part.tasks.task_of
-        cut = np.zeros(1) if self.cuts is None else self.cuts[part.which][of]
-        constant = self.constant[part.which][of]
-        return np.where(np.isnan(constant), z >= cut, constant > 0)
+    def answers(self, part) -> np.ndarray:
+        """(n,) what is predicted for a part's labelled rows, task after task."""
+        tasks, own = part.tasks, FittedColumns.of(self.fitted, part.which)
+        z = tasks.forward(own.coef) + np.repeat(np.asarray(own.intercept), tasks.counts)
+        found = np.concatenate(PerTaskPredictor(own).answers(tasks.per_task(z), self.needs, "score"))
+        constant = self.constant[part.which][tasks.task_of]
+        constant = (constant + 1.0) / 2.0 if self.needs == "probabilities" else constant
+        return np.where(np.isnan(constant), found, constant)
 
 
-def asked_of(fitted: FittedSolution, tasks: Any, needs: str, learned=None, constant=None) -> ScoringRequest:
+def asked_of(fitted: FittedSolution, tasks: Any, needs: Needs, learned=None, constant=None) -> ScoringRequest:
     """Return what a solution of the tasks in `learned` (None: all) asks of these."""
     m, d = tasks.n_tasks, tasks.n_features
     index = np.arange(m) if learned is None else np.flatnonzero(learned)
@@ -78,7 +75,7 @@ def asked_of(fitted: FittedSolution, tasks: Any, needs: str, learned=None, const
     facts = tasks.label_facts
     centre = np.column_stack([facts.total / facts.counts, facts.weighted_total / facts.weights])
     fixed = np.full(m, np.nan) if constant is None else constant
-    return ScoringRequest(needs, W, b, cuts, fitted.loss, centre, fixed)
+    return ScoringRequest(needs, FittedColumns(W, b, cuts, fitted.loss, fitted.schema), centre, fixed)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -98,32 +95,23 @@ def evaluate_by_task(tasks: Any, asked: ScoringRequest, function: Callable, *giv
 
 
 def _columns(part, _, asked: ScoringRequest) -> tuple[ByTask, None]:
-    """Return what is predicted for the labelled rows of a part, which of them are +1, and their sample weights."""
+    """Return what is predicted for the labelled rows of a part, their labels (of -1 and +1, which are +1), and their sample weights."""
     tasks = part.tasks
     weights = () if tasks.sample_weights is None else (tasks.sample_weights,)
-    arrays = (_predicted(part, asked), tasks.targets > 0.0, *weights)
-    return cut_by_task(part.which, tasks.offsets, arrays), None
-
-
-def _predicted(part, asked: ScoringRequest) -> np.ndarray:
-    """Scores, or labels -1 and +1."""
-    z = asked.scores(part)
-    if asked.needs == "labels":
-        return np.where(asked.labels(part, z), 1.0, -1.0)
-    constant = asked.constant[part.which][part.tasks.task_of]
-    return np.where(np.isnan(constant), z, constant)
+    labels = tasks.targets if asked.needs == "values" else tasks.targets > 0.0
+    return cut_by_task(part.which, tasks.offsets, (asked.answers(part), labels, *weights)), None
 
 
 def _each_task(columns: ByTask, function: Callable, *given) -> tuple[ByTask, TaskSum]:
-    found = [
-        function(i, z, np.where(positive, 1.0, -1.0), s[0] if s else None, *given)
-        for i, (z, positive, *s) in columns.items()
-    ]
+    found = []
+    for i, (z, y, *s) in columns.items():
+        y = np.where(y, 1.0, -1.0) if y.dtype == bool else y
+        found.append(function(i, z, y, s[0] if s else None, *given))
     return {}, TaskSum(np.array([*columns]), np.array(found))
 
 
-def _measured(i: int, z, y, s, by: Measure) -> float:
-    return by.of_task(y, z, s)
+def _measured(i: int, z, y, s, by: Measure, weighted: bool) -> float:
+    return by.of_task(y, z, s if weighted else None)
 
 
 def _by_metric(i: int, z, y, s, metrics: Sequence[Metric], cuts: np.ndarray) -> float:
@@ -146,7 +134,7 @@ def measure_of_rows(tasks: Any, by: Measure, asked: ScoringRequest, known: np.nd
 def _of_rows(part, asked: ScoringRequest, by: Measure, known: np.ndarray) -> np.ndarray:
     """(the measure of a part's rows times what it is a mean over, how many these are)."""
     tasks, there = part.tasks, known[part.which]
-    Y, P = (label_table(tasks, one)[:, there] for one in (tasks.targets, _predicted(part, asked)))
+    Y, P = (label_table(tasks, one)[:, there] for one in (tasks.targets, asked.answers(part)))
     rows = ~np.isnan(Y).all(axis=1) if Y.size else np.zeros(len(Y), bool)
     if not rows.any():
         return np.zeros(2)
@@ -170,24 +158,21 @@ PREDICTED_LABELS = np.array([1.0, -1.0, 1.0, -1.0])
 
 def sums_of(part, asked: ScoringRequest) -> TaskSum:
     """(k, 2, q) sums of its tasks: of ones, then of sample weights."""
-    tasks, of = part.tasks, part.tasks.task_of
-    y, z = tasks.targets, asked.scores(part)
-    constant = asked.constant[part.which][of]
+    tasks, y, p = part.tasks, part.tasks.targets, asked.answers(part)
     if asked.needs == "labels":
-        up, is_up = asked.labels(part, z), y > 0
+        up, is_up = p > 0, y > 0
         terms = [is_up & up, is_up & ~up, ~is_up & up, ~is_up & ~up]
     elif asked.needs == "values":
-        r = y - np.where(np.isnan(constant), loss_of(asked.loss).decide(z), constant)
-        terms = [np.ones_like(r), r, r * r, np.abs(r), (y - asked.centre[part.which, 0][of]) ** 2]
+        r = y - p
+        terms = [np.ones_like(r), r, r * r, np.abs(r), (y - asked.centre[part.which, 0][tasks.task_of]) ** 2]
     else:
-        p = np.where(np.isnan(constant), probabilities(asked.loss, z), (constant + 1.0) / 2.0)
         tiny = np.finfo(float).eps  # as scikit-learn does
         right = np.clip(np.where(y > 0, p, 1.0 - p), tiny, 1.0 - tiny)
         terms = [np.ones_like(p), -np.log(right), (p - (y > 0)) ** 2]
     s = tasks.sample_weights
     both = np.stack([np.stack(terms)] * 2).astype(float)
     if s is not None and asked.needs == "values":
-        both[1, 4] = (y - asked.centre[part.which, 1][of]) ** 2
+        both[1, 4] = (y - asked.centre[part.which, 1][tasks.task_of]) ** 2
     both[1] *= 1.0 if s is None else s
     return TaskSum(part.which, np.moveaxis(np.add.reduceat(both, tasks.offsets[:-1], axis=2), 2, 0))
 
@@ -207,16 +192,8 @@ def score_elsewhere(
     learned  : (m,) which tasks the solution is of; None: all
     constant : (m,) the label that is predicted for the others, NaN for none
     """
-    if by.needs == "values" and fitted.loss["labels"] == "sign":
-        raise ModelError(
-            f"{fitted.loss['word']} predicts labels, and this measure is of numbers",
-            term=typed,
-            write_instead="write a measure of labels, such as metric='accuracy'",
-        )
-    if by.needs == "probabilities":
-        probabilities(fitted.loss, np.zeros(1))  # before the rows are looked at
-    if by.needs != "values":
-        _require_signs(tasks, typed)
+    PerTaskPredictor(fitted).answers([np.zeros(1)] * fitted.coef.shape[1], by.needs, typed)  # before a pass
+    require_suited(fitted, tasks, typed, by)
     metric = getattr(by, "metric", None)
     if metric is not None and tasks.is_weighted:
         raise _weighted(by.name, "write a name, such as metric='f1'")
@@ -226,20 +203,24 @@ def score_elsewhere(
         known |= ~np.isnan(constant)
     if by.of_rows:
         return measure_of_rows(tasks, by, asked, known, typed)
-    if by.needs == "scores" if metric is None else not _is_of_counts(metric):
-        return mean_score(
-            np.where(known, evaluate_by_task(tasks, asked, _measured, by), np.nan), tasks.task_names
-        )
-    sums = tasks.parts.run(sums_of, asked).of_all(tasks.n_tasks)[:, 1]
-    if by.needs == "labels":
+    if by.needs == "labels" and (metric is None or _is_of_counts(metric)):
+        sums = tasks.parts.run(sums_of, asked).of_all(tasks.n_tasks)[:, 1]
         tables = [_of_table(by, metric, table, typed) if there else np.nan for table, there in zip(sums, known, strict=True)]  # fmt: skip
         if by.average == "pooled":
             return Score(_of_table(by, metric, sums[known].sum(axis=0), typed), np.array(tables), [], tasks.n_tasks)  # fmt: skip
         weights = sums[:, 0] + sums[:, 1] if by.average == "support" else None
         return mean_score(np.array(tables), tasks.task_names, weights)
-    found = _means(by.name, sums)
-    two = tasks.label_facts.distinct > 1
-    return mean_score(np.where(known & (two | (by.defined != "two")), found, np.nan), tasks.task_names)
+    return mean_score(np.where(known, _of_tasks(tasks, by, asked, True), np.nan), tasks.task_names)
+
+
+def _of_tasks(tasks: Any, by: Measure, asked: ScoringRequest, weighted: bool) -> np.ndarray:
+    """(m,) a measure that is none of counts: by sums where these tell it, else by all answers of a task. NaN where it is not defined."""
+    if by.name not in _MEANS:
+        return evaluate_by_task(tasks, asked, _measured, by, weighted)
+    sums = tasks.parts.run(sums_of, asked).of_all(tasks.n_tasks)[:, int(weighted)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = _MEANS[by.name](*sums.T)
+    return np.where((tasks.label_facts.distinct > 1) | (by.defined != "two"), found, np.nan)
 
 
 #: (m,) sums of weights, residuals, their squares, their absolute values, squares of the labels around their mean -> (m,) scores
@@ -252,11 +233,6 @@ _MEANS: dict[str, Any] = {
     "log_loss": lambda s, log, squares: log / s,
     "brier": lambda s, log, squares: squares / s,
 }
-
-
-def _means(name: str, sums: np.ndarray) -> np.ndarray:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return _MEANS[name](*sums.T)
 
 
 def _of_table(by: Measure, metric: Metric | None, table: np.ndarray, typed: str) -> float:
@@ -276,24 +252,21 @@ def scores_elsewhere(fitted: FittedSolution, tasks: Any, metric, method: str) ->
     """`Solution.scores` for None and for metrics."""
     typed = f"{method}(tasks)"
     like = _alike(fitted, tasks, method)
-
-    def summed(needs: str) -> np.ndarray:
-        """(m, q), see `sums_of`, without sample weights."""
-        return like.parts.run(sums_of, asked_of(fitted, like, needs)).of_all(like.n_tasks)[:, 0]
-
-    if metric is None and fitted.loss["labels"] != "sign" and fitted.thresholds is None:
-        sums = summed("values")
-        return np.where(sums[:, 4] > 0, _means("r2", sums), np.nan)
     if metric is None:
-        _require_signs(like, typed)
-        sums = summed("labels")
+        by = MEASURES["accuracy" if fitted.thresholds is not None else default_measure(fitted.loss)]
+        require_suited(fitted, like, typed, by)
+        asked = asked_of(fitted, like, by.needs)
+        if by.needs != "labels":
+            return _of_tasks(like, by, asked, False)
+        sums = like.parts.run(sums_of, asked).of_all(like.n_tasks)[:, 0]
         return (sums[:, 0] + sums[:, 3]) / sums.sum(axis=1)
     each = _metrics_of(like, metric, typed)
     if not all(map(_is_of_counts, each)):
         asked = asked_of(fitted, like, "scores")
-        cuts = np.zeros(like.n_tasks) if asked.cuts is None else asked.cuts
+        cuts = np.zeros(like.n_tasks) if fitted.thresholds is None else fitted.thresholds
         return evaluate_by_task(like, asked, _by_metric, tuple(each), cuts)
-    tables = np.rint(summed("labels")).astype(int).tolist()
+    counted = like.parts.run(sums_of, asked_of(fitted, like, "labels")).of_all(like.n_tasks)[:, 0]
+    tables = np.rint(counted).astype(int).tolist()
     return np.array(
         [one.score_of_counts(t[2], t[1], t[0] + t[1], t[2] + t[3]) for one, t in zip(each, tables, strict=True)]
     )  # fmt: skip
@@ -327,11 +300,10 @@ def _weighted(term: str, write_instead: str) -> DataError:
     )
 
 
-def named_elsewhere(fitted: FittedSolution, tasks: Any, name: str, method: str) -> Score:
-    """`Solution.score` for a measure by name."""
-    found = measure(name, f"{method}(tasks, metric")
-    like = _alike(fitted, tasks, method)
-    return score_elsewhere(fitted, like, found, f"{method}(tasks, metric={name!r})")
+def named_elsewhere(fitted: FittedSolution, tasks: Any, name: str | Measure, method: str) -> Score:
+    """`Solution.score` for a measure, or one by name."""
+    found = as_measure(name, f"{method}(tasks, metric")
+    return score_elsewhere(fitted, _alike(fitted, tasks, method), found, f"{method}(tasks, metric={found.name!r})")  # fmt: skip
 
 
 def _alike(fitted: FittedSolution, tasks: Any, method: str) -> Any:
@@ -341,12 +313,6 @@ def _alike(fitted: FittedSolution, tasks: Any, method: str) -> Any:
             write_instead="write score(tasks.subsample(100_000))",
         )  # fmt: skip
     return fitted.schema.alike(tasks, method)
-
-
-def _require_signs(tasks: Any, typed: str) -> None:
-    """Labels -1 and +1; tasks of one class pass, as in `require_kind`."""
-    if not tasks.label_facts.are("sign").all():
-        tasks.require_labels("sign", typed)
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from rich import filesize
 
 from mtldsl.errors import DataError, SolverError
 from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
@@ -298,19 +299,11 @@ def _folder(given) -> Path:
     try:
         path = as_path(given, typed).absolute()
         path.mkdir(exist_ok=True)
-    except FileExistsError:
-        raise SolverError(
-            "it is a file", term=typed, write_instead="name a folder: rows are elsewhere, and their workers write into it"
-        ) from None  # fmt: skip
-    except FileNotFoundError:
-        raise SolverError(
-            f"there is no folder {str(path.parent)!r}", term=typed, write_instead="make it first"
-        ) from None
     except (OSError, ValueError) as error:
         raise SolverError(
             f"the folder cannot be made ({getattr(error, 'strerror', None) or error})",
             term=typed,
-            write_instead="name another folder",
+            write_instead="name a folder, in one that is there: rows are elsewhere, and their workers write into it",
         ) from None
     return path
 
@@ -349,8 +342,6 @@ class Subproblem:
 # --------------------------------------------------------------------------------------------------------------
 # Where the rows of a model are, what is computed there, and what moves.
 
-_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
-
 
 def whereabouts(loss: LossTerm, form: NormalForm) -> str:
     """A few sentences on a loss of a form."""
@@ -360,30 +351,18 @@ def whereabouts(loss: LossTerm, form: NormalForm) -> str:
     if FromStatistics().accepts(form) is None:
         grams = 1 if has_one_gram(tasks) else m
         return (
-            f"{place} one pass tells their second moments, {_size(8 * (grams * (d + 1) ** 2 + (d + 2) * m))} from every worker, and everything else "
+            f"{place} one pass tells their second moments, {filesize.decimal(8 * (grams * (d + 1) ** 2 + (d + 2) * m))} from every worker, and everything else "
             "is computed here."
         )
     if has_one_maximum_a_task(loss):
         scores = int(max(tasks.counts))
         return (
-            f"{place} a look is two passes, which send {_size(32 * (d + 1) * m)} to every worker and bring {_size(32 * m * (d + 6))} from each; between "
-            f"them the scores of every task go to one worker, {_size(33 * scores)} of the largest, and its labellings go back; functions and "
+            f"{place} a look is two passes, which send {filesize.decimal(32 * (d + 1) * m)} to every worker and bring {filesize.decimal(32 * m * (d + 6))} from each; between "
+            f"them the scores of every task go to one worker, {filesize.decimal(33 * scores)} of the largest, and its labellings go back; functions and "
             "constraints are dealt with here."
         )
     sent, back = 8 * (d + 1) * m, 8 * m * (2 * d + 14)
     return (
-        f"{place} predictions, proximal steps and multipliers stay there; a pass sends {_size(sent)} to every worker and brings {_size(back)} from each, "
-        f"with Newton's Hessians {_size(back + 8 * m * (d + 1) ** 2)}; functions and constraints are dealt with here."
+        f"{place} predictions, proximal steps and multipliers stay there; a pass sends {filesize.decimal(sent)} to every worker and brings {filesize.decimal(back)} from each, "
+        f"with Newton's Hessians {filesize.decimal(back + 8 * m * (d + 1) ** 2)}; functions and constraints are dealt with here."
     )
-
-
-def _size(count: float) -> str:
-    """
-    >>> _size(300), _size(5_000_000)
-    ('300 bytes', '4.8 MiB')
-    """
-    for unit in _UNITS:
-        if count < 1024 or unit == _UNITS[-1]:
-            break
-        count /= 1024
-    return f"{count:.0f} bytes" if unit == "bytes" else f"{count:.1f} {unit}"

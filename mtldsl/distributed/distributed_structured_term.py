@@ -107,11 +107,14 @@ class DistributedStructuredTerm(DistributedTerm):
         """Tell whether one labelling of every task is the highest plane where all scores are zero."""
         if self.intercepts or self.map.offset is not None:
             return False
-        sizes = zip(
-            self.tasks.positives.tolist(), (self.tasks.counts - self.tasks.positives).tolist(), strict=True
-        )
-        known = [self.metric(i).at_constants(p, n, True) for i, (p, n) in enumerate(sizes)]
+        known = [self.metric(i).at_constants(p, n, True) for i, (p, n) in enumerate(self._sizes)]
         return all(one is not None and np.ptp(one.positive) == 0.0 == np.ptp(one.negative) for one in known)
+
+    @cached_property
+    def _sizes(self) -> list[tuple[int, int]]:
+        """(positives, negatives) of every task."""
+        positives = self.tasks.positives
+        return list(zip(positives.tolist(), (self.tasks.counts - positives).tolist(), strict=True))
 
     def constant_statistics(self) -> None:
         return None
@@ -167,17 +170,10 @@ class DistributedStructuredTerm(DistributedTerm):
 
     @cached_property
     def _deltas_of_one_class(self) -> list[np.ndarray]:
-        sizes = list(
-            zip(
-                self.tasks.positives.tolist(),
-                (self.tasks.counts - self.tasks.positives).tolist(),
-                strict=True,
-            )
-        )
         return [
             np.array([
                 self.metric(i).table([n * k], [p * (1 - k)], p, n)[0] if self.metric(i).labellings else 0.0
-                for i, (p, n) in enumerate(sizes)
+                for i, (p, n) in enumerate(self._sizes)
             ])
             for k in (0, 1)
         ]  # fmt: skip

@@ -14,7 +14,6 @@ from mtldsl.data.derived import chosen, refuse_standardizing, require_scaling
 from mtldsl.data.labels import leave_out
 from mtldsl.data.products import gram
 from mtldsl.data.scaling import Scaling, squared_deviations
-from mtldsl.data.splits import checked_rows
 from mtldsl.data.summary import count_labels, several
 from mtldsl.data.task_data import require_labelled
 from mtldsl.data.tasks import Tasks
@@ -35,7 +34,7 @@ from mtldsl.distributed.distributed_folds import (
 from mtldsl.distributed.partitions import PartitionTasks, RowParts, TaskSum
 from mtldsl.errors import DataError
 from mtldsl.utils.caching import cached_property
-from mtldsl.utils.validation import as_flag, generator
+from mtldsl.utils.validation import as_count, as_flag, generator
 
 # --------------------------------------------------------------------------------------------------------------
 # In-memory tasks cut into parts, in this process.
@@ -74,10 +73,6 @@ class ColumnStatistics:
     @property
     def nbytes(self) -> int:
         return 2 * self.mean.nbytes + 8
-
-    def scaling(self, center: bool, scale: bool) -> Scaling:
-        """Return what `standardize` applies."""
-        return Scaling.of_moments(self.n, self.mean, self.squares, center, scale)
 
 
 def moments_of(part: PartitionTasks) -> ColumnStatistics:
@@ -244,13 +239,8 @@ class DistributedTasks(Tasks):
         """(m,) the sum of every task's sample weights; its samples where there are none."""
         return self.label_facts.weights if self.is_weighted else self.counts
 
-    def split(self, test_size=0.25, random_state=None, *, stratify=False, groups=None) -> Any:
-        """See `Tasks.split`: within every partition, class by class and task by task in any case; a pass. The rows stay where they are."""
-        return distributed_folds.split(self, test_size, random_state, stratify, groups)
-
-    def folds(self, k=5, stratify=True, groups=None, random_state=0) -> Any:
-        """See `Tasks.folds`: dealt within every partition; one pass for all folds. Their rows are taken anew at each pass, not kept."""
-        return distributed_folds.folds(self, k, stratify, groups, random_state)
+    split = distributed_folds.split
+    folds = distributed_folds.folds
 
     # --------------------------------------------------------------------------------------- sums over the rows
 
@@ -276,14 +266,6 @@ class DistributedTasks(Tasks):
         """(m, ...) sums that a function tells of the tasks of every part."""
         return self.parts.run(function, *broadcast).of_all(self.n_tasks)
 
-    def largest_curvature(self, scale=None) -> float:
-        """max_i ||X_i||_2^2, from `gram`."""
-        if scale is not None:
-            raise self._elsewhere("largest_curvature(scale)", _SUM)
-        grams = self.gram()
-        grams = grams[:1] if not grams.strides[0] else grams
-        return max(float(np.linalg.eigvalsh(one)[-1]) for one in grams)
-
     # -------------------------------------------------------------------------------- other tasks from these
 
     def _with(self, parts: RowParts, **fields) -> DistributedTasks:
@@ -296,7 +278,8 @@ class DistributedTasks(Tasks):
         """See `Tasks.standardize`: a pass finds the statistics, and every part is scaled where it is."""
         center, scale = as_flag(center, "standardize(center"), as_flag(scale, "standardize(scale")
         refuse_standardizing(self, center)
-        return self.scaled_by(self.parts.run(moments_of).scaling(center, scale))
+        found: ColumnStatistics = self.parts.run(moments_of)
+        return self.scaled_by(Scaling.of_moments(found.n, found.mean, found.squares, center, scale))
 
     def scaled_by(self, scaling: Scaling) -> DistributedTasks:
         """See `Tasks.scaled_by`."""
@@ -314,9 +297,8 @@ class DistributedTasks(Tasks):
 
     def without_one_class(self) -> DistributedTasks:
         """See `Tasks.without_one_class`."""
-        return (
-            self if (self.label_facts.distinct > 1).all() else leave_out(self, self.label_facts.distinct < 2)
-        )
+        one = self.label_facts.distinct < 2
+        return leave_out(self, one) if one.any() else self
 
     def select_features(self, features) -> DistributedTasks:
         """See `Tasks.select_features`."""
@@ -330,7 +312,7 @@ class DistributedTasks(Tasks):
 
         They are drawn where they are, in one pass; the same seed draws the same rows, whatever the workers.
         """
-        number = checked_rows(rows)
+        number = as_count(rows, "subsample(rows")
         seed = int(generator(random_state, "subsample").integers(2**63))
         found = self.parts.run(draw_candidates, number, seed, self.n_tasks)
         return tasks_of(found, self.task_names, self.feature_names, self.scaling)
@@ -338,6 +320,10 @@ class DistributedTasks(Tasks):
     @property
     def n_missing(self) -> int:
         return self.n_tasks * self.n_rows - self.n_samples if self.is_table else 0
+
+    def require_kind(self, kind: str, typed: str) -> None:
+        """See `Tasks.require_kind`. The error names partition, row and task."""
+        self.label_facts.require_kind(kind, typed, self.task_names, self.parts.names)
 
     def require_labels(self, kind: str, typed: str) -> None:
         """See `Tasks.require_labels`. The error names partition, row and task."""
@@ -353,8 +339,9 @@ class DistributedTasks(Tasks):
     def apply_scoring(self, function: Callable, solution: Any, measure: Any, method: str) -> Any:
         """See `Tasks.apply_scoring`: sums of the parts, in one pass."""
         from mtldsl.distributed.distributed_scoring import named_elsewhere, scores_elsewhere
+        from mtldsl.solution.measures import Measure
 
-        apply = named_elsewhere if isinstance(measure, str) else scores_elsewhere
+        apply = named_elsewhere if isinstance(measure, str | Measure) else scores_elsewhere
         return apply(solution, self, measure, method)
 
     def apply_solving(self, function: Callable, form: Any, warm_start: Any, how: dict[str, Any]) -> Any:

@@ -105,17 +105,7 @@ class DistributedTerm(LossTerm):
     def handles(loss: Loss, tasks: Tasks) -> bool:
         return not tasks.in_memory
 
-    @property
-    def shifts_apart(self) -> bool:
-        return False
-
-    @property
-    def has_cheap_lines(self) -> bool:
-        return False
-
-    @property
-    def is_shared_complete(self) -> bool:
-        return False
+    shifts_apart = has_cheap_lines = is_shared_complete = False  # type: ignore[assignment]
 
     def _remembered(self, V: np.ndarray, b: np.ndarray) -> LazyScores:
         last: list[LazyScores] = self.__dict__.setdefault("_scores", [])

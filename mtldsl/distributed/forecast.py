@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from mtldsl.utils import progress
@@ -24,6 +24,7 @@ class ForecastSettings:
 SETTINGS = ForecastSettings()
 
 
+@dataclass(eq=False)
 class Forecast:
     """The hearer of a solve's passes (`system.passes`) and its listener, who adds a forecast to every record.
 
@@ -37,20 +38,18 @@ class Forecast:
     rows : of the data; tol : the gap asked for
     """
 
-    def __init__(
-        self,
-        rows: int,
-        tol: float,
-        listener: Listener | None,
-        say: Callable[[str], Any] | None,
-    ):
-        self.rows, self.tol, self.listener, self.say = rows, tol, listener, say
-        self.solver, self.low, self.high = "", 0, 0
-        self.ends: list[float] = []  # the time at the end of every pass
-        self.seconds = 0.0  # of the last pass
-        self.before = 0  # passes of earlier solvers
-        self.gaps: list[tuple[int, float]] = []  # (passes so far, gap) of every look
-        self.is_told = False
+    rows: int
+    tol: float
+    listener: Listener | None
+    say: Callable[[str], Any] | None
+    solver: str = ""
+    low: int = 0
+    high: int = 0
+    ends: list[float] = field(default_factory=list)  # the time at the end of every pass
+    seconds: float = 0.0  # of the last pass
+    before: int = 0  # passes of earlier solvers
+    gaps: list[tuple[int, float]] = field(default_factory=list)  # (passes so far, gap) of every look
+    is_told: bool = False
 
     # -------------------------------------------------------------------------------------- as a hearer of passes
 

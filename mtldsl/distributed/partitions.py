@@ -327,6 +327,7 @@ def evaluate_part(
     """(its state, its summand) of one part, on one thread of BLAS: the bits are those of any machine with the same libraries."""
     if part is None:
         return state, None
-    with one_blas_thread(), keep_freed_memory():
+    keep_freed_memory()
+    with one_blas_thread():
         result = function(part, state, *broadcast) if held else function(part, *broadcast)
     return result if stateful else (state, result)

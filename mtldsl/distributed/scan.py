@@ -2,43 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mtldsl.data.store import common_folder, format_of, stem
 from mtldsl.data.store_chunks import has_qid, libsvm_rows, npz_arrays
 from mtldsl.data.store_parquet import (
-    column_ids,
-    column_matrix,
     known_columns,
+    named_columns,
+    opened_parquet,
     partitions_of,
-    pyarrow_parquet,
     with_partition,
 )
 from mtldsl.data.tasks import Tasks
 from mtldsl.distributed.constructors import PartitionRows
 from mtldsl.distributed.dask_backend import call, require_dask
-from mtldsl.distributed.dask_inputs import named_columns, of_loaders
+from mtldsl.distributed.dask_inputs import of_loaders
 from mtldsl.errors import DataError
 from mtldsl.utils.files import note_folder, note_input
-from mtldsl.utils.validation import as_flag, as_list, as_whole, quoted
+from mtldsl.utils.parallel import runs
+from mtldsl.utils.validation import as_count, as_flag, as_list, quoted
 
 # --------------------------------------------------------------------------------------------------------------
 # Files as partitions: which there are, and how a worker reads one.
 
 
-@dataclass(frozen=True)
-class PartitionSource:
-    """A partition: what messages call it, how it is read, and how many bytes it takes in memory, where that is known."""
+class PartitionSource(NamedTuple):
+    """A partition: its file, which part of it, the node that reads it, and how many bytes it takes in memory, where that is known."""
 
-    name: str
-    read: Callable[..., PartitionRows]
-    arguments: tuple
+    path: str
+    part: str
+    node: Any
     size: float | None = None
 
 
@@ -94,25 +93,14 @@ def _remote(path: str, typed: str) -> tuple[Any, list[str], str | None]:
 
 def npz_rows(path: str, label: str | None, task: str | None, weights: str | None) -> PartitionRows:
     """One archive: inputs as scipy.sparse.save_npz writes them, or a dense X; labels, and the arrays that are named."""
-    names = [label] if label else ["Y", "y"]
-    ids = None if task in (None, "file") else task
-    called = ["feature_names", "task_names"]
-    X, archive = npz_arrays(Path(path), [one for one in (*names, ids, weights, *called) if one])
-    found = next((one for one in names if one in archive), None)
-    for what, name, there in (
-        ("labels", names[0], found),
-        ("task", ids, ids in archive),
-        ("sample_weights", weights, weights in archive),
-    ):
-        if name is not None and not there:
-            raise DataError(
-                f"{what}={name!r}: there is no such array; the archive holds {', '.join(archive)}", term=path
-            )
-    Y = archive[found]
-    own = None if weights is None else archive[weights]
-    each = np.full(len(Y), stem(path), dtype=object) if task == "file" else ids and archive[ids]
+    roles: dict = {"labels": (label,) if label else ("Y", "y")}
+    roles |= {"task": (task,)} if task not in (None, "file") else {}
+    roles |= {"sample_weights": (weights,)} if weights else {}
+    X, found = npz_arrays(Path(path), roles, ("feature_names", "task_names"))
+    Y, names = found["labels"], (found["feature_names"], found["task_names"])
+    ids = np.full(len(Y), stem(path), dtype=object) if task == "file" else found.get("task")
     table = Y if task is not None or Y.ndim == 2 else Y[:, None]
-    return PartitionRows(X, table, each, own, True, *(archive.get(one) for one in called))
+    return PartitionRows(X, table, ids, found.get("sample_weights"), True, *names)
 
 
 def text_rows(path: str, task: str | None, zero_based: bool, n_features: int | None) -> PartitionRows:
@@ -152,14 +140,14 @@ def parquet_pieces(
     """
     below = partitions_of(files, root)
     with ThreadPoolExecutor(min(SETTINGS.reading_threads, len(files))) as pool:
-        ends = list(pool.map(lambda one: _end(system, one), files))
-    known, default = known_columns(ends[0][0], files[0], below[0])
+        found = list(pool.map(lambda one: _end(system, one), files))
+    known, default = known_columns(found[0][0], files[0], below[0])
     columns = named_columns(
         known, features, labels, None if task == "file" else task, weights, typed, default
     )
     columns["file"] = task == "file"
     if features is None:
-        for path, partition, (schema, _) in zip(files, below, ends, strict=True):
+        for path, partition, (schema, _) in zip(files, below, found, strict=True):
             other = next(
                 (name for name in known_columns(schema, path, partition)[1] if name not in known), None
             )
@@ -170,50 +158,30 @@ def parquet_pieces(
                 )  # fmt: skip
     d = len(columns["features"])
     pieces = []
-    for path, partition, (_, groups) in zip(files, below, ends, strict=True):
-        for first, last, row, n in _runs(groups, d):
-            name = PurePosixPath(path).name
-            if last - first < len(groups):
-                name += f", row groups {first} to {last - 1} (rows from {row})"
-            size = 8.0 * n * (d + 2 * len(columns["labels"]))
+    for path, partition, (_, groups) in zip(files, below, found, strict=True):
+        ends = np.cumsum([0, *groups])
+        for first, last in runs(ends, SETTINGS.partition_bytes // (8 * d)) or [(0, 0)]:
+            is_whole = last - first == len(groups)
+            part = "" if is_whole else f", row groups {first} to {last - 1} (rows from {ends[first]})"
+            size = 8.0 * (ends[last] - ends[first]) * (d + 2 * len(columns["labels"]))
             own = columns | {"partition": partition}
-            pieces.append(
-                PartitionSource(name, parquet_rows, (system, path, list(range(first, last)), own), size)
-            )
+            node = call(parquet_rows, system, path, list(range(first, last)), own, partition=len(pieces))
+            pieces.append(PartitionSource(path, part, node, size))
     return pieces, columns
 
 
 def _end(system, path: str) -> tuple[Any, list[int]]:
     """(the schema, rows of every row group): what stands at the end of the file."""
-    with _opened(system, path) as file:
+    with opened_parquet(path, system) as file:
         groups = [file.metadata.row_group(k).num_rows for k in range(file.metadata.num_row_groups)]
         return file.schema_arrow, groups
-
-
-def _opened(system, path: str) -> Any:
-    parquet, _ = pyarrow_parquet(path)
-    try:
-        return parquet.ParquetFile(path if system is None else system.open(path))
-    except Exception as error:  # pyarrow's own kinds of errors, and those of whoever brings the bytes
-        raise DataError(f"cannot be read as Parquet: {error}", term=path) from None
-
-
-def _runs(groups: list[int], d: int):
-    """(first, last + 1, rows before, rows) of neighbouring row groups that are a partition."""
-    first, row, held = 0, 0, 0
-    for k, n in enumerate(groups):
-        if held and 8 * d * (held + n) > SETTINGS.partition_bytes:
-            yield first, k, row, held
-            first, row, held = k, row + held, 0
-        held += n
-    yield first, len(groups), row, held
 
 
 def parquet_rows(system, path: str, groups: list[int], columns: dict) -> PartitionRows:
     """These row groups of the file."""
     named = [*columns["features"], *columns["labels"], *columns["others"]]
     wanted = [name for name in dict.fromkeys(named) if name not in columns["partition"]]
-    with _opened(system, path) as file:
+    with opened_parquet(path, system) as file:
         missing = [name for name in wanted if name not in file.schema_arrow.names]
         if missing:
             raise DataError(f"there is no column {missing[0]!r}, which other files have", term=path)
@@ -222,16 +190,11 @@ def parquet_rows(system, path: str, groups: list[int], columns: dict) -> Partiti
         except Exception as error:
             raise DataError(f"cannot be read: {error}", term=path) from None
     table = with_partition(table, columns["partition"])
-    Y = column_matrix(table, columns["labels"], path)
-    weights = None if columns["weights"] is None else column_matrix(table, [columns["weights"]], path)[:, 0]
-    ids: Any = None
-    if columns["file"]:
-        ids = np.full(len(Y), stem(path), dtype=object)
-    elif columns["task"] is not None:
-        ids = column_ids(table.column(columns["task"]))
-    return PartitionRows(
-        column_matrix(table, columns["features"], path), Y if ids is None else Y[:, 0], ids, weights
-    )
+    ids: Any = np.full(len(table), stem(path), dtype=object) if columns["file"] else None
+    if columns["task"] is not None:
+        ids = table.column(columns["task"])
+    weights = None if columns["weights"] is None else table.select([columns["weights"]])
+    return PartitionRows(table.select(columns["features"]), table.select(columns["labels"]), ids, weights)
 
 
 def scan(
@@ -292,7 +255,7 @@ def scan(
         raise DataError(
             "n_features and zero_based are for LIBSVM files", term=typed, write_instead="leave them out"
         )
-    names: dict = {}
+    names, read, given = {}, None, ()
     if known == "parquet":
         pieces, columns = parquet_pieces(
             system, files, root, features, "label" if labels is None else labels, task, sample_weights, typed
@@ -304,42 +267,32 @@ def scan(
     elif known == "npz":
         if labels is not None and not isinstance(labels, str):
             raise DataError(f"labels={quoted(labels)}: write the name of one array", term=typed)
-        pieces = [
-            PartitionSource(PurePosixPath(one).name, npz_rows, (one, labels, task, sample_weights))
-            for one in files
-        ]
+        read, given = npz_rows, (labels, task, sample_weights)
     else:
         if labels is not None or sample_weights is not None:
             raise DataError(
                 "LIBSVM files have no names of labels or weights", term=typed, write_instead="leave them out"
             )
-        if n_features is not None and not 1 <= (as_whole(n_features) or 0) < 1 << 62:
-            raise DataError(f"n_features={quoted(n_features)}: write a whole number of columns", term=typed)
+        if n_features is not None:
+            n_features = as_count(n_features, "scan(path, n_features", most=1 << 62)
         task = task or ("qid" if has_qid(Path(files[0])) else None)
         if task not in (None, "qid", "file"):
             raise DataError(
                 f'task={quoted(task)}: in LIBSVM files a task is "qid", or "file" for one task a file',
                 term=typed,
             )
+        read, given = text_rows, (task, zero_based, n_features)
+    if known != "parquet":
         pieces = [
-            PartitionSource(PurePosixPath(one).name, text_rows, (one, task, zero_based, n_features))
-            for one in files
+            PartitionSource(one, "", call(read, one, *given, partition=k)) for k, one in enumerate(files)
         ]
     sizes = [piece.size for piece in pieces]
     size = None if None in sizes else sum(one for one in sizes if one is not None)
-    nodes = [call(piece.read, *piece.arguments, partition=k) for k, piece in enumerate(pieces)]
-    return of_loaders(nodes, names=_distinct(pieces, files), keep=keep, size=size, typed=typed, **names)
-
-
-def _distinct(pieces: list[PartitionSource], files: list[str]) -> list[str]:
-    """Return what messages call the partitions: names of files, or their paths where names are not distinct."""
-    names = [piece.name for piece in pieces]
-    if len(set(names)) == len(names):
-        return names
-    paths = [
-        next(one for one in piece.arguments if isinstance(one, str) and one in set(files)) for piece in pieces
-    ]
-    return [f"{path} ({name})" for path, name in zip(paths, names, strict=True)]
+    called = [PurePosixPath(piece.path).name + piece.part for piece in pieces]
+    if len(set(called)) < len(called):
+        called = [f"{piece.path} ({name})" for piece, name in zip(pieces, called, strict=True)]
+    nodes = [piece.node for piece in pieces]
+    return of_loaders(nodes, names=called, keep=keep, size=size, typed=typed, **names)
 
 
 def from_parts(

@@ -8,11 +8,11 @@ import numpy as np
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils.validation import _num_samples
 
-from mtldsl.data.splits import checked_count, group_ids, stratified_folds
+from mtldsl.data.splits import group_ids, stratified_folds
 from mtldsl.errors import DataError
 from mtldsl.estimators.estimator_inputs import refuse_unpaired
 from mtldsl.estimators.label_tables import to_spread
-from mtldsl.utils.validation import as_flag, generator
+from mtldsl.utils.validation import as_count, as_flag, generator
 
 
 class MultiTaskKFold(BaseCrossValidator):
@@ -43,7 +43,7 @@ class MultiTaskKFold(BaseCrossValidator):
 
     def split(self, X, y=None, groups=None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Pairs (rows to train on, rows to test on), as positions; every row is tested once."""
-        k = checked_count(self.n_splits, "MultiTaskKFold(n_splits")
+        k = as_count(self.n_splits, "MultiTaskKFold(n_splits", 2)
         stratify = as_flag(self.stratify, "MultiTaskKFold(stratify")
         rng = generator(self.random_state, "MultiTaskKFold")
         refuse_unpaired(X, y=y, groups=groups)
@@ -63,4 +63,4 @@ class MultiTaskKFold(BaseCrossValidator):
 
     def get_n_splits(self, X=None, y=None, groups=None) -> int:
         """The number of folds."""
-        return checked_count(self.n_splits, "MultiTaskKFold(n_splits")
+        return as_count(self.n_splits, "MultiTaskKFold(n_splits", 2)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from mtldsl.data.splits import (
-    checked_count,
     checked_level,
     draw_counts,
     labels_by_row,
@@ -27,7 +26,7 @@ from mtldsl.solution.score_intervals import percentiles
 from mtldsl.solution.solution import Solution
 from mtldsl.utils.memory import require_memory
 from mtldsl.utils.progress import defaults, progress_bar
-from mtldsl.utils.validation import as_flag, as_float, generator, quoted
+from mtldsl.utils.validation import as_count, as_flag, as_float, generator, quoted
 
 # --------------------------------------------------------------------------------------------------------------
 # Stability selection: which features a sparse model chooses again and again, on halves of the data.
@@ -152,7 +151,7 @@ def stability_selection(
     """
     typed = "stability_selection"
     with in_parts(typed, "pair of halves", "pairs of halves") as made, defaults(cross_check="never"):
-        n = checked_count(n, f"{typed}(lam, n")
+        n = as_count(n, f"{typed}(lam, n", 2)
         cut = as_float(threshold)
         if cut is None or not 0.5 < cut <= 1.0:
             raise ModelError(
@@ -327,7 +326,7 @@ def bootstrap(
     95 % percentile intervals of 2 x 1 weights from 50 samples of the rows: 1 of 2 without 0
     """
     with in_parts("bootstrap", "sample", "samples") as made, defaults(cross_check="never"):
-        n, level = checked_count(n, "bootstrap(n"), checked_level(level, "bootstrap(n, level")
+        n, level = as_count(n, "bootstrap(n", 2), checked_level(level, "bootstrap(n, level")
         rng = generator(random_state, "bootstrap")
         jobs_of(n_jobs)
         progress = as_flag(progress, "bootstrap(n, progress", ModelError)

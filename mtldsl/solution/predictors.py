@@ -15,7 +15,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from mtldsl.atoms.losses.multiclass import one_highest
-from mtldsl.data.labels import require_kind
 from mtldsl.data.schema import is_list_of_matrices
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError
@@ -150,7 +149,7 @@ class MulticlassPredictor(PerTaskPredictor):
         scores, truth = self._scores_and_labels(tasks, method)
         labels = one_highest(np.column_stack(scores)).T
         if metric is None:
-            require_kind(tasks, "sign", f"{method}(tasks)")
+            tasks.require_kind("sign", f"{method}(tasks)")
             return np.array([np.mean(p == y) for p, y in zip(labels, truth, strict=True)])
         typed = f"{method}(tasks)"
         metrics = checked_metrics(metric, tasks, typed)
@@ -277,7 +276,7 @@ def require_suited(fitted: FittedSolution, tasks: Tasks, typed: str, by: Measure
             write_instead="write another measure, or learn with cox_loss",
         )
     if of_times:
-        require_kind(tasks, "time", typed)
+        tasks.require_kind("time", typed)
     require_signs(fitted, tasks, typed, by.needs)
 
 
@@ -288,4 +287,4 @@ def require_signs(fitted: FittedSolution, tasks: Tasks, typed: str, needs: Needs
     known = needs == "answers" or "kinds" in fitted.loss
     of_labels = sign_tasks(fitted.loss, tasks.n_tasks) if known else np.ones(tasks.n_tasks, bool)
     if of_labels.any():
-        require_kind(tasks if of_labels.all() else tasks.select(of_labels), "sign", typed)
+        (tasks if of_labels.all() else tasks.select(of_labels)).require_kind("sign", typed)

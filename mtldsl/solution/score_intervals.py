@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mtldsl.data.derived import label_table
-from mtldsl.data.splits import checked_count, checked_level, draw_counts, units_of_rows
+from mtldsl.data.splits import checked_level, draw_counts, units_of_rows
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import ModelError, MTLError
 from mtldsl.solution.measures import Measure, Needs, measure, name_of
@@ -23,7 +23,7 @@ from mtldsl.solution.predictors import (
     require_suited,
 )
 from mtldsl.solution.score import Counted, Score, as_measure, counted_measures, evaluate, mean_score
-from mtldsl.utils.validation import as_whole, check_seed, generator, quoted
+from mtldsl.utils.validation import as_count, as_whole, check_seed, generator, quoted
 
 # --------------------------------------------------------------------------------------------------------------
 # Percentile intervals: what a number was on data drawn again.
@@ -292,7 +292,7 @@ def bootstrap_scores(
     if metric is None:
         metric = default_measure(fitted.loss)
     by, typed = as_measure(metric, "bootstrap(tasks, metric"), f"bootstrap(tasks, metric={metric!r})"
-    n, level = checked_count(n, "bootstrap(tasks, n"), checked_level(level, "bootstrap(tasks, level")
+    n, level = as_count(n, "bootstrap(tasks, n", 2), checked_level(level, "bootstrap(tasks, level")
     rng = generator(random_state, "bootstrap")
     like = fitted.schema.alike(tasks, "bootstrap")
     require_suited(fitted, like, typed, by)
@@ -413,7 +413,7 @@ def choose_measures(
 ) -> tuple[list[ScoredMeasure], list[str]]:
     """(the measures, why others have none); classes (m,): which tasks have labels -1 and +1; n samples of the rows behind the intervals, 0: none."""
     found, missing = [], []
-    n = n if as_whole(n) == 0 else checked_count(n, "report(bootstrap")
+    n = n if as_whole(n) == 0 else as_count(n, "report(bootstrap", 2)
     given = check_seed(random_state, "report")
     # all measures, and the guess, on the same rows: a generator would go on from one to the next
     seed = as_whole(given) if isinstance(given, int) else int(generator(given, "report").integers(2**63))

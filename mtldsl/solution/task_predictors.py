@@ -10,7 +10,6 @@ import numpy as np
 from mtldsl.atoms.atom import REGISTRY
 from mtldsl.atoms.loss import Loss
 from mtldsl.atoms.metrics.contingency import FScore
-from mtldsl.data.labels import require_kind
 from mtldsl.data.schema import Schema, is_list_of_matrices
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError
@@ -261,10 +260,10 @@ class PerTaskPredictor:
             )
         pairs = zip(self.answers(scores, "answers", typed), truth, strict=True)
         if self.of.loss["labels"] == "sign" or cuts is not None:
-            require_kind(tasks, "sign", typed)
+            tasks.require_kind("sign", typed)
             return np.array([np.mean(p == y) for p, y in pairs])
         if self.of.loss["labels"] == "time":
-            require_kind(tasks, "time", typed)
+            tasks.require_kind("time", typed)
             return np.array([concordance_index(y, p) for p, y in pairs])
         return np.array([r_squared(p, y) for p, y in pairs])
 

@@ -223,14 +223,8 @@ def _named(error: Exception) -> str:
 
 
 def _kind(mode: int) -> str:
-    kinds = {
-        stat.S_IFDIR: "a folder",
-        stat.S_IFIFO: "a pipe",
-        stat.S_IFSOCK: "a socket",
-        stat.S_IFCHR: "a device",
-        stat.S_IFBLK: "a device",
-    }
-    return kinds.get(stat.S_IFMT(mode), "something else")
+    kinds = {"d": "a folder", "p": "a pipe", "s": "a socket", "c": "a device", "b": "a device"}
+    return kinds.get(stat.filemode(mode)[0], "something else")
 
 
 # --------------------------------------------------------------------------------------------------------------

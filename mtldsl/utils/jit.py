@@ -35,8 +35,7 @@ def compiled(signature: str | None = None, *, inside: bool = False, **options: A
     Calls from Python let go of its lock: what is compiled reads and writes the arrays that it is given, and nothing else.
 
     signature : the types of arguments and result, where these are to be compiled and no others
-    inside    : only other compiled functions call it, so that half of its compile time can be left out: what takes Python's objects
-                apart, and machine code of its own
+    inside    : only other compiled functions call it, so that what takes Python's objects apart is not compiled
 
     With a version of numba that was not tested, this is `njit` for the types that come, and its own cache.
     """

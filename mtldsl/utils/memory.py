@@ -5,14 +5,12 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from math import prod
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from mtldsl.errors import MTLError, SolverError
 
@@ -36,55 +34,21 @@ class MemorySettings:
 
 SETTINGS = MemorySettings()
 
-_NAME = "MALLOC_TRIM_THRESHOLD_"
-
-_lock = threading.Lock()
-_inside = 0
-
-
-@contextmanager
-def keep_freed_memory() -> Iterator[None]:
-    """Up to 32 MiB of free memory stay with the process meanwhile, where its environment says that less should.
-
-    Dask starts its workers with MALLOC_TRIM_THRESHOLD_=65536, so that large data that are gone leave no memory behind. Each small array of a computation
-    in pieces then comes from the system anew, page by page, which takes as long as computing with it. What was set is set again afterwards.
-    """
-    global _inside
-    usual = _usual()
-    if usual is None:
-        yield
-        return
-    with _lock:
-        _inside += 1
-        if _inside == 1:
-            _glibc().mallopt(M_TRIM_THRESHOLD, SETTINGS.kept_bytes)
-    try:
-        yield
-    finally:
-        with _lock:
-            _inside -= 1
-            if _inside == 0:
-                _glibc().mallopt(M_TRIM_THRESHOLD, usual)
-
-
-def _usual() -> int | None:
-    """Return what the environment says, where that is less, and the library is glibc."""
-    with suppress(KeyError, ValueError):
-        size = int(os.environ[_NAME])
-        if 0 <= size < SETTINGS.kept_bytes and _glibc() is not None:
-            return size
-    return None
-
 
 @cache
-def _glibc() -> Any:
+def keep_freed_memory() -> None:
+    """Let up to 32 MiB of free memory stay with this process from now on, where its environment says that less should.
+
+    Dask starts its workers with MALLOC_TRIM_THRESHOLD_=65536, so that large data that are gone leave no memory behind. Each small array of a computation
+    in pieces then comes from the system anew, page by page, which takes as long as computing with it.
+    """
     if not sys.platform.startswith("linux"):
-        return None
-    with suppress(OSError):
-        library = ctypes.CDLL(None)
-        if hasattr(library, "gnu_get_libc_version") and hasattr(library, "mallopt"):
-            return library
-    return None
+        return
+    with suppress(KeyError, ValueError, OSError):
+        asked, library = int(os.environ["MALLOC_TRIM_THRESHOLD_"]), ctypes.CDLL(None)
+        is_glibc = hasattr(library, "gnu_get_libc_version") and hasattr(library, "mallopt")
+        if is_glibc and 0 <= asked < SETTINGS.kept_bytes:
+            library.mallopt(M_TRIM_THRESHOLD, SETTINGS.kept_bytes)
 
 
 def available_memory() -> float:

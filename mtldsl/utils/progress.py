@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -191,18 +191,11 @@ def progress_bar(what: str, total: int, shown: bool) -> Iterator[Callable[[str],
 clock = time.perf_counter
 
 
-class PassListener(Protocol):
-    """Whoever is told of passes as they are made, and of how many the solver at work usually needs."""
-
-    def passed(self, seconds: float) -> Any: ...
-
-    def expects(self, solver: str, low: int, high: int) -> Any: ...
+#: whoever is told of passes as they are made, and of how many the solver at work usually needs: `distributed.forecast.Forecast`
+_hearer: ContextVar[Any] = ContextVar("hearer of passes", default=None)
 
 
-_hearer: ContextVar[PassListener | None] = ContextVar("hearer of passes", default=None)
-
-
-def listen_to_passes(hearer: PassListener | None) -> AbstractContextManager[None]:
+def listen_to_passes(hearer: Any) -> AbstractContextManager[None]:
     """Tell `hearer` of the passes that are made in this block; None: nobody is told."""
     return setting(_hearer, hearer)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 import os
@@ -59,6 +60,7 @@ def complete(write: str, error: type[MTLError] = ModelError) -> Callable[[_F], _
 INSTEAD = {
     "text": "encode text and categories as numbers first (for example one column per category)",
     "times": 'give the time since a start, such as (t - t.min()) / np.timedelta64(1, "D")',
+    "range": "rescale, for example X / np.abs(X).max(axis=0)",
     "complex": "give real ones, such as A.real, or real and imaginary parts as two columns",
 }
 
@@ -96,7 +98,7 @@ def read_number(value) -> float:
     except (TypeError, ValueError):
         raise UnreadableError(f"is a {type(value).__name__} without a value") from None
     if np.isinf(number) and not _is_infinite(value):
-        raise UnreadableError("is beyond float64, whose numbers end at 1.8e308")
+        raise UnreadableError("is beyond float64, whose numbers end at 1.8e308", INSTEAD["range"])
     whole: Any = value
     if _is_spelt_whole(value) and int(whole) != int(number):
         raise UnreadableError(
@@ -104,7 +106,7 @@ def read_number(value) -> float:
             "subtract a constant or divide by a unit first",
         )
     if number == 0.0 and value != 0:
-        raise UnreadableError("is too small for float64, whose numbers begin at 4.9e-324")
+        raise UnreadableError("is too small for float64, whose numbers begin at 4.9e-324", INSTEAD["range"])
     return number
 
 
@@ -136,6 +138,23 @@ def as_whole(value) -> int | None:
         value = value[()]
     whole = isinstance(value, Integral) and not isinstance(value, bool | np.bool_ | np.timedelta64)
     return int(value) if whole else None
+
+
+def as_count(value, typed: str, least: int = 1, argument: str = "", most: int = 1 << 40) -> int:
+    """A whole number of at least `least`; DataError for all else. `typed` is such as "folds(k".
+
+    >>> as_count(1, "folds(k", 2)
+    Traceback (most recent call last):
+    mtldsl.errors.DataError: folds(k=1): write a whole number of at least 2
+    """
+    number = as_whole(value)
+    if number is None or not least <= number <= most:
+        raise DataError(
+            term=f"{typed}={quoted(value)}" + ")" * typed.count("("),
+            write_instead=f"write a whole number of at least {least}",
+            argument=argument,
+        )
+    return number
 
 
 def is_scalar(value) -> bool:
@@ -290,6 +309,26 @@ def distinct_texts(pairs: Sequence[tuple[str, str]]) -> list[str]:
     return [f"{text} ({kind})" if shared[text] > 1 else text for text, kind in pairs]
 
 
+def listed(names: Iterable, most: int = 8) -> str:
+    """The first names, for a message.
+
+    >>> listed(["a", "b", "c"], 2)
+    "'a', 'b', ..."
+    """
+    names = list(names)
+    return ", ".join(map(repr, names[:most])) + ", ..." * (len(names) > most)
+
+
+def nearest(typed: str, known: Iterable[str], what: str, most: int = 8) -> str:
+    """Advice for a name that is none of those known: the one that may be meant, else the first of them.
+
+    >>> nearest("ages", ["age", "size"], "feature"), nearest("x", ["age", "size"], "feature")
+    ("did you mean 'age'?", "the features are 'age', 'size'")
+    """
+    near = difflib.get_close_matches(typed, known, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"the {what}s are {listed(known, most)}"
+
+
 def plain(value):
     """Python's own number or text in place of numpy's."""
     return value.item() if isinstance(value, np.generic) and value.dtype.kind in "biufUS" else value
@@ -311,10 +350,8 @@ def one_of(value, known: Iterable[str], typed: str, error: type[MTLError] = Data
     """The word, where it is one of those known. `typed` is such as "store(dtype"."""
     if isinstance(value, str) and value in known:
         return str(value)
-    raise error(
-        f"{typed}={quoted(value)}): write one of {', '.join(map(repr, known))}",
-        argument=typed.rpartition("(")[2],
-    )
+    name = typed.rpartition("(")[2].rpartition(", ")[2]
+    raise error(f"{typed}={quoted(value)}): write one of {', '.join(map(repr, known))}", argument=name)
 
 
 # --------------------------------------------------------------------------------------------------------------

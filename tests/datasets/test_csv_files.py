@@ -102,7 +102,7 @@ WRONG = {
     "infinite feature": ("a,y\n1,2\ninf,3\n", {}, ["column 'a' is infinite", "line 3"]),
     "too few cells": ("a,b,y\n1,2,3\n\n1,2\n", {}, [":4:", "2 cells", "3 columns"]),
     "a near name": ("height,y\n1,2\n", {"labels": "heigt"}, ["labels", "'heigt'", "did you mean 'height'"]),
-    "a far name": ("a,b\n1,2\n", {"labels": "price"}, ["the columns are a, b"]),
+    "a far name": ("a,b\n1,2\n", {"labels": "price"}, ["the columns are 'a', 'b'"]),
     "label as a feature": ("a,y\n1,2\n", {"features": ["a", "y"]}, ["'y' is a feature and a label"]),
     "label twice": ("a,y\n1,2\n", {"labels": ["y", "y"]}, ["named twice"]),
     "no labels": ("a,y\n1,2\n", {"labels": []}, ["labels=[]"]),

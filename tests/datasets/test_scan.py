@@ -84,13 +84,13 @@ def test_what_is_wrong_in_a_parquet_file_is_named(folder):
     wrong[30, 1] = np.inf
     columns = table_of(CUTS[2]).set_column(1, "q", pyarrow.array(wrong[CUTS[2], 1]))
     parquet.write_table(columns, folder / "part-2.parquet")
-    with pytest.raises(DataError, match=r"^part-2.parquet: X: inf in row 4, column 1"):
+    with pytest.raises(DataError, match=r"^part-2.parquet: X: inf in row 4, column 'q'"):
         datasets.scan(folder, ["p", "q", "r"], "y")
     with pytest.raises(DataError, match=r"features: there is no column 'x'; the columns are 'p', 'q', 'y'"):
         datasets.scan(folder, ["x"], "y")
     with pytest.raises(DataError, match=r"labels: there is no column 'label'"):
         datasets.scan(folder, ["p"])
-    with pytest.raises(DataError, match=r"part-\d.parquet: column 'id'.* not numeric"):
+    with pytest.raises(DataError, match=r"part-\d.parquet: X: column 'id'.* not numeric"):
         datasets.scan(folder, ["id"], "y")
     parquet.write_table(
         table_of(CUTS[2]), folder / "part-2.parquet"

@@ -162,7 +162,7 @@ def test_a_part_that_is_not_what_it_was_is_read_again(tmp_path, monkeypatch, wha
 @pytest.mark.slow
 def test_memory_is_that_of_a_piece(tmp_path, monkeypatch):
     """12 MB of entries through 2 MB of memory, and products on them through less than one task's rows."""
-    sizes = replace(stored_placing.SETTINGS, placed_entries=1 << 14, hashed_bytes=1 << 18)
+    sizes = replace(stored_placing.SETTINGS, placed_entries=1 << 14)
     monkeypatch.setattr(stored_placing, "SETTINGS", sizes)
     rng = np.random.default_rng(0)
 

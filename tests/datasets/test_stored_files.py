@@ -215,9 +215,9 @@ def test_parquet_with_lists(tmp_path, monkeypatch):
 
 
 PARQUET = {
-    "no label": ({"a": [1, 2], "task": [1, 2]}, {}, "label='label': there is no such column; the columns are a, task"),
-    "no task": ({"a": [1, 2], "label": [1, 2]}, {}, "task='task': there is no such column"),
-    "no value": ({"a": [1.0, None], "label": [1, 2], "task": [1, 2]}, {}, "a.parquet: nan in row 1, column 'a'; inputs must be finite"),
+    "no label": ({"a": [1, 2], "task": [1, 2]}, {}, "labels: there is no column 'label'; the columns are 'a', 'task'"),
+    "no task": ({"a": [1, 2], "label": [1, 2]}, {}, "task: there is no column 'task'"),
+    "no value": ({"a": [1.0, None], "label": [1, 2], "task": [1, 2]}, {}, "a.parquet, rows from 0: X: nan in row 1, column 'a'; inputs must be finite"),
     "no id": ({"a": [1, 2], "label": [1, 2], "task": [1, None]}, {}, "task_ids: None in row 1"),
     "lists of other lengths": ({"indices": [[1], [2, 3]], "values": [[1.0], [2.0]], "label": [1, 2], "task": [1, 2]},
      {}, "row 1 has 2 indices and 1 values"),

@@ -129,7 +129,7 @@ REFUSED = [
     (datasets.make_low_rank, {"rank": 0}, ["rank=0", "at least 1"]),
     (datasets.make_low_rank, {"n_tasks": 2.0}, ["n_tasks=2.0", "whole number"]),
     (datasets.make_low_rank, {"noise": -1}, ["noise=-1"]),
-    (datasets.make_low_rank, {"labels": "binary"}, ["labels='binary'", '"sign"']),
+    (datasets.make_low_rank, {"labels": "binary"}, ["labels='binary'", "'sign'"]),
     (datasets.make_low_rank, {"density": 0.0}, ["density=0.0"]),
     (datasets.make_low_rank, {"labels": "sign", "n_samples": 1}, ["n_samples >= 2"]),
     (datasets.make_group_sparse, {"n_relevant": 8}, ["n_relevant=8: there are only n_features=7"]),

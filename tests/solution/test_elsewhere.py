@@ -66,6 +66,22 @@ def test_measures_of_numbers(regressor, metric, weights):
     assert regressor.scores(there, metric) == pytest.approx(regressor.scores(here, metric), abs=1e-12)
 
 
+def test_concordance_is_that_of_the_same_rows_here():
+    times = np.abs(np.nan_to_num(NUMBERS, nan=1.0)) + 0.1
+    here = mtl.Tasks.shared(X, np.where(RNG.random((N, M)) < 0.6, times, -times))
+    risks, there = solved_times(here), DistributedTasks.cut(here, 7)
+    assert risks.score(there, "concordance") == risks.score(here, "concordance")
+    np.testing.assert_array_equal(risks.scores(there), risks.scores(here))
+    for tasks in (here, there):
+        with pytest.raises(ModelError, match="signed times, and this measure is not of these"):
+            risks.score(tasks, "r2")
+
+
+def solved_times(tasks):
+    W = mtl.Weights(tasks)
+    return mtl.minimize(mtl.cox_loss(W, tasks) + 2.0 * mtl.l21_norm(W)).solve()
+
+
 class Own(FScore):
     def score(self, z, positive, threshold):
         return float(np.mean(z))

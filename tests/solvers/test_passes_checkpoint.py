@@ -110,8 +110,8 @@ def test_other_models_and_data_are_refused(tmp_path):
 def test_a_folder_is_what_is_asked_for(tmp_path):
     (tmp_path / "file").write_text("")
     for name, said in {
-        "file": "it is a file; name a folder",
-        "no/run": "there is no folder .*no'; make it first",
+        "file": "File exists.*name a folder",
+        "no/run": "No such file.*name a folder, in one that is there",
         "a\0": "cannot be made",
     }.items():
         with pytest.raises(SolverError, match=said):

@@ -91,13 +91,13 @@ WRONG = {
     "repeated": (["age", "size", "age"], ["the feature 'age' is named twice", "can be selected once"]),
     "repeated by position": ([1, "size"], ["'size' is named twice"]),
     "repeated in an array": (np.array([4, -1]), ["'light' is named twice"]),
-    "out of range": ([0, 5], ["select_features(5)", "position, 0 to 4"]),
+    "out of range": ([0, 5], ["select_features", "index 5", "position, 0 to 4"]),
     "out of range in an array": (np.array([0, -6]), ["select_features", "-6", "size 5"]),
-    "a fraction": ([0.5], ["select_features(0.5)", "position, 0 to 4"]),
+    "a fraction": ([0.5], ["select_features", "0.5", "position, 0 to 4"]),
     "none": ([], ["no feature is selected"]),
     "an empty mask": ([False] * 5, ["no feature is selected"]),
-    "a short mask": ([True, False], ["a mask of 2 booleans for 5 features"]),
-    "no list": (None, ["select_features(None)"]),
+    "a short mask": ([True, False], ["a mask of 2 booleans for 5"]),
+    "no list": (None, ["select_features", "None"]),
 }  # fmt: skip
 
 

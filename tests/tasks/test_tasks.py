@@ -64,16 +64,7 @@ def test_products_against_plain_numpy(layout, labels):
     np.testing.assert_allclose(tasks.gram(scale), grams, **tol)
     plain = np.stack([X[k].T @ X[k] for k in kept])
     np.testing.assert_allclose(np.broadcast_to(tasks.gram(), plain.shape), plain, **tol)
-    assert tasks.largest_curvature(scale) == pytest.approx(max(np.linalg.norm(g, 2) for g in grams), rel=1e-4)
-    assert tasks.largest_curvature() == pytest.approx(max(np.linalg.norm(g, 2) for g in plain), rel=1e-4)
     np.testing.assert_allclose(tasks.task_of, np.repeat(np.arange(3), tasks.counts))
-
-
-def test_largest_curvature_without_forming_a_large_gram():
-    wide = rng.normal(size=(700, 650))
-    assert Tasks.shared(wide, np.ones(700)).largest_curvature() == pytest.approx(
-        np.linalg.norm(wide, 2) ** 2, rel=2e-5
-    )
 
 
 def test_names_from_pandas_and_polars():

@@ -66,7 +66,6 @@ def read_arff(
 
 def arff_tasks(paths: Sequence, labels, **options) -> Tasks:
     """`read_arff` on the rows of several files with the same attributes."""
-    options["binary"] = as_flag(options.get("binary", False), "read_arff(path, binary")
     found = [_parse(regular_file(path, "data")) for path in paths]
     tables = [table for table, _ in found]
     (first, count) = found[0]

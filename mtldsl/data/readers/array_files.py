@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import io
-import json
 import os
+import pickle
 import subprocess
 import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from scipy import sparse
 from mtldsl.data.derived import with_fields
 from mtldsl.data.labels import as_signs
 from mtldsl.data.readers.table import check_impute, fill_table_gaps
+from mtldsl.data.row_storage import MAX_INT32
 from mtldsl.data.store_chunks import libsvm_rows
 from mtldsl.data.table_description import DataDescription, TableColumn
 from mtldsl.data.tasks import Tasks
@@ -26,7 +27,7 @@ from mtldsl.errors import DataError
 from mtldsl.utils.arrays import as_array
 from mtldsl.utils.files import read_archive, reading, regular_file
 from mtldsl.utils.memory import as_dense, available_memory
-from mtldsl.utils.validation import as_flag, as_list, as_path, as_whole, quoted
+from mtldsl.utils.validation import as_count, as_flag, as_list, as_path
 
 # --------------------------------------------------------------------------------------------------------------
 # The variables of a MATLAB file, read by a process of its own: see `mat_process`.
@@ -51,12 +52,8 @@ class MatProcessSettings:
 SETTINGS = MatProcessSettings()
 
 
-@dataclass(frozen=True)
-class OtherVariable:
-    """A variable that is neither numbers, text nor cells, such as a structure."""
-
-    dtype: str
-    shape: tuple = ()
+#: A variable that is neither numbers, text nor cells, such as a structure: `dtype` says what it is.
+OtherVariable = SimpleNamespace
 
 
 def mat_variables(path) -> dict[str, np.ndarray | sparse.csc_array | OtherVariable]:
@@ -89,11 +86,11 @@ def mat_variables(path) -> dict[str, np.ndarray | sparse.csc_array | OtherVariab
             f"cannot be read as a MATLAB file: {_ended(done)}; the file is damaged, or made to do that",
             term=path,
         )
-    with reading(path, "a MATLAB file"), np.load(io.BytesIO(done.stdout), allow_pickle=False) as archive:
-        answer = json.loads(str(archive["about"]))
-        if "error" in answer:
-            raise DataError(f"{answer['error']}", term=path)
-        return {name: _restored(about, archive) for name, about in answer["variables"].items()}
+    with reading(path, "a MATLAB file"):
+        answer = pickle.loads(done.stdout)
+    if isinstance(answer, str):
+        raise DataError(answer, term=path)
+    return answer
 
 
 def _ended(done: subprocess.CompletedProcess) -> str:
@@ -101,20 +98,6 @@ def _ended(done: subprocess.CompletedProcess) -> str:
         return f"scipy's reader crashed on it (signal {-done.returncode})"
     last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
     return f"scipy's reader failed ({last[0] if last else done.returncode})"
-
-
-def _restored(about: Any, archive):
-    if isinstance(about, int):
-        return archive[f"arr_{about}"]
-    if "other" in about:
-        return OtherVariable(about["other"])
-    shape = tuple(about["shape"])
-    if "sparse" in about:
-        return sparse.csc_array(tuple(_restored(one, archive) for one in about["sparse"]), shape)
-    cells = np.empty(len(about["cells"]), dtype=object)
-    for k, one in enumerate(about["cells"]):
-        cells[k] = _restored(one, archive)
-    return cells.reshape(shape)
 
 
 def read_mat(
@@ -153,7 +136,6 @@ def read_mat(
 def tasks_of_variables(path: Path, content: dict, X, Y, task_ids=None, binary=False, impute="error") -> Tasks:
     """`read_mat` of variables that are read already."""
     check_impute(impute, path)
-    binary = as_flag(binary, "read_mat(path, binary")
     inputs = _member(path, content, X, "X")
     if isinstance(Y, int) and not isinstance(Y, bool):
         inputs, targets = _last_columns(path, _numbers(path, X, inputs), Y)
@@ -256,8 +238,8 @@ def read_libsvm(
         raise DataError(
             "read_libsvm: one_vs_rest and multilabel make tasks of one file, but there are several"
         )
-    if n_features is not None and not 1 <= (as_whole(n_features) or 0) < 1 << 31:
-        raise DataError(f"read_libsvm: n_features={quoted(n_features)}: write a whole number of columns")
+    if n_features is not None:
+        n_features = as_count(n_features, "read_libsvm(path, n_features", most=MAX_INT32)
     if zero_based is not None:
         zero_based = as_flag(zero_based, "read_libsvm(path, zero_based")
     given: list[list[float]] | None = [] if multilabel else None
@@ -321,16 +303,17 @@ def _of_arrays(path, X, Y, ids, binary, impute, **names) -> Tasks:
     size = " x ".join(f"{n:,}" for n in Y.shape)
     Y = as_dense(Y, f"{path}: {size} labels", "give the labels of fewer tasks", DataError)
     given, Y = Y, as_signs(Y, path) if binary else Y
-    if ids is None:
-        made = fill_table_gaps(X, impute, path, lambda X: Tasks.shared(X, Y, **names))
-        return _described(made, [given]) if binary else made
-    if names.pop("task_names", None) is not None:
+    if ids is not None and names.pop("task_names", None) is not None:
         raise DataError(
             "with task_ids the tasks are named by their ids",
             term=path,
             write_instead="take task_names out of the file",
         )
-    made = fill_table_gaps(X, impute, path, lambda X: Tasks.grouped(X, Y, ids, **names))
+
+    def make(X) -> Tasks:
+        return Tasks.shared(X, Y, **names) if ids is None else Tasks.grouped(X, Y, ids, **names)
+
+    made = fill_table_gaps(X, impute, path, make)
     return _described(made, [given]) if binary else made
 
 

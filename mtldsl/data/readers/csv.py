@@ -343,22 +343,14 @@ def _last_quote(lines: Sequence[str], delimiter: str) -> tuple[int | None, int |
     >>> _last_quote(['a,"b\\n', 'c",d,"e\\n', 'f\\n'], ","), _last_quote(['"a"b,c'], ","), _last_quote(["a,5\\" pipe"], ",")
     ((2, None), (1, 1), (None, None))
     """
-    opened = closed = None
-    begins, inside, doubled = True, False, False
-    for k, line in enumerate(lines, start=1):
-        for letter in line:
-            if inside:
-                if doubled and letter != '"':
-                    inside, closed = False, k
-                    if letter not in (delimiter, "\r", "\n"):
-                        return opened, closed
-                    begins = True
-                doubled = letter == '"' and not doubled and inside
-            elif begins and letter == '"':
-                opened, closed, inside, doubled, begins = k, None, True, False, False
-            else:
-                begins = letter in (delimiter, "\r", "\n") or (begins and letter == " ")
-    return opened, closed
+    text, last, cell = "".join(lines), None, rf'(?:^|[{re.escape(delimiter)}\r\n]) *(")(?:[^"]|"")*(")?'
+    for last in re.finditer(cell, text):
+        if last[2] and text[last.end() : last.end() + 1] not in ("", delimiter, "\r", "\n"):
+            break
+    if last is None:
+        return None, None
+    opened, closed = (len(re.findall(r"\r\n?|\n", text[: last.start(k)])) + 1 for k in (1, 2))
+    return opened, closed if last[2] else None
 
 
 def _column(name, texts, lines, nominal: bool, nominal_if_text: bool, role: str):

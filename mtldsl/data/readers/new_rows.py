@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from mtldsl.data.input_checks import unlike
+from mtldsl.data.input_checks import as_learned, unlike
 from mtldsl.data.readers.csv import rows_of
 from mtldsl.data.readers.table import as_numbers, codes_of, is_number, number, require_distinct, with_point
 from mtldsl.data.table_description import NOTHING_KNOWN, DataDescription, TableColumn
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError
-from mtldsl.utils.arrays import as_array
 from mtldsl.utils.files import read_archive, regular_file
+from mtldsl.utils.validation import nearest
 
 # --------------------------------------------------------------------------------------------------------------
 # Rows without labels, for a model that is there: the columns that it was learned on, by name, in its order.
@@ -45,13 +44,9 @@ class TextRows:
     def require(self, name: str, why: str = "") -> list[str]:
         """The cells of a column; DataError where there is none of that name."""
         if name not in self.cells:
-            raise DataError(f"there is no column {name!r}{why}{self._near(name)}", term=self.path)
+            near = nearest(name, self.cells, "column", 12)
+            raise DataError(f"there is no column {name!r}{why}; {near}", term=self.path)
         return self.cells[name]
-
-    def _near(self, name: str) -> str:
-        near, known = difflib.get_close_matches(name, self.cells, n=1), list(self.cells)
-        shown = ", ".join(known[:12]) + ", ..." * (len(known) > 12)
-        return f"; did you mean {near[0]!r}?" if near else f"; the columns are {shown}"
 
     def inputs(
         self, names: Sequence[str], description: DataDescription, fill: np.ndarray | None
@@ -156,19 +151,12 @@ def read_inputs(
 
 def _of_archive(path: Path, names: Sequence[str], beside: Sequence[str], fill: np.ndarray | None):
     arrays: dict[str, Any] = read_archive(path, "inputs")
-    if "X" not in arrays or arrays["X"].ndim != 2:
+    if "X" not in arrays:
         raise DataError("there is no matrix X in it", term=path, write_instead="write np.savez(path, X=X)")
-    X = np.array(as_array(arrays["X"], f"{path}: X"), dtype=float)
     wrong = unlike(names, list(map(str, arrays["feature_names"]))) if "feature_names" in arrays else None
     if wrong is not None:
         raise DataError(f"X has other columns than those learned on: {wrong}", term=path)
-    if X.shape[1] != len(names):
-        raise DataError(f"X has {X.shape[1]} columns, but the model was learned on {len(names)}", term=path)
-    if fill is not None:
-        X = np.where(np.isnan(X), fill, X)
-    if not np.isfinite(X).all():
-        i, j = np.argwhere(~np.isfinite(X))[0]
-        raise DataError(f"X[{i}, {j}] is {X[i, j]}", term=path, write_instead="impute or drop it")
+    X = as_learned(arrays["X"], names, f"{path}: X", "the model was learned on", fill)
     if beside:
         raise DataError(
             f"an .npz file has no column {beside[0]!r}", term=path, write_instead="give a CSV file"
@@ -245,7 +233,7 @@ def _renamed(description: DataDescription, labels: str, tasks: Sequence[str], by
 def _labels(rows: TextRows, column: TableColumn, signs: bool) -> dict[str, np.ndarray]:
     """{task: (n,) labels}, NaN where there is none."""
     cells = rows.require(column.name)
-    if column.is_of_numbers:
+    if not column.values:  # of numbers
         return {column.made[0]: _numbers(rows, column.name, signs)}
     table = 2.0 * column.indicators(codes_of(column, cells, rows.place, labels=True)) - 1.0
     return dict(zip(column.made, table.T, strict=True))

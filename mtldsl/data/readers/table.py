@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -25,7 +25,7 @@ from mtldsl.data.table_description import DataDescription, TableColumn
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, Spelled
 from mtldsl.utils.arrays import MAX_EXACT_WHOLE
-from mtldsl.utils.validation import MAX_MAGNITUDE, MIN_MAGNITUDE, MISSING_TEXTS
+from mtldsl.utils.validation import MAX_MAGNITUDE, MIN_MAGNITUDE, MISSING_TEXTS, as_list, listed, nearest
 
 # --------------------------------------------------------------------------------------------------------------
 # What one cell of a file says: a number, a missing value, a label.
@@ -143,23 +143,20 @@ def answers_of(texts: Sequence[str]) -> tuple[tuple[str, str], list[float]] | No
     >>> answers_of(["No", "", "yes"]), answers_of(["-1", "1"]), answers_of(["1", "1"])
     ((('No', 'yes'), [0.0, nan, 1.0]), None, (('0', '1'), [1.0, 1.0]))
     """
-    found: list[str | None] = [None, None]
-    codes = []
-    for text in map(str.strip, texts):
-        code = answer(text)
-        if code is None and not is_missing(text):
+    texts = [text.strip() for text in texts]
+    codes = [answer(text) for text in texts]
+    for text, code in zip(texts, codes, strict=True):
+        if not is_missing(text) and (code is None or (is_number(text) and number(text) < 0)):
             return None
-        if code is not None and is_number(text) and number(text) < 0:
-            return None
-        codes.append(np.nan if code is None else code)
-        if code is not None and found[int(code)] is None:
-            found[int(code)] = text
-    no, yes = found
+    first = {code: text for text, code in zip(reversed(texts), reversed(codes), strict=True)}
+    no, yes = first.get(0.0), first.get(1.0)
     opposite = {"no": "yes", "n": "y", "false": "true", "f": "t"}
     opposite |= {yes: no for no, yes in opposite.items()}
     known = no if yes is None else yes
     other = opposite.get((known or "").lower(), "0" if no is None else "1")
-    return (no or other, yes or (other if known else "1")), codes
+    return (no or other, yes or (other if known else "1")), [
+        np.nan if code is None else code for code in codes
+    ]
 
 
 def codes_of(
@@ -191,10 +188,9 @@ def codes_of(
 def _unknown(column: TableColumn, cell: str, place: str, labels: bool) -> DataError:
     folded = {value.lower(): value for value in column.values}
     near = difflib.get_close_matches(cell.lower(), folded, n=1)
-    known = ", ".join(map(repr, column.values[:12])) + ", ..." * (len(column.values) > 12)
     what = "class" if labels else "category"
     return DataError(
-        f"{place}: column {column.name!r} has a {what} {cell!r} that the model does not know; it knows {known}",
+        f"{place}: column {column.name!r} has a {what} {cell!r} that the model does not know; it knows {listed(column.values, 12)}",
         write_instead=f"did you mean {folded[near[0]]!r}?"
         if near
         else "write one of these, or leave out the row",
@@ -297,10 +293,8 @@ class DataTable:
         if isinstance(which, str):
             if which in names:
                 return names.index(which)
-            near = difflib.get_close_matches(which, names, n=1)
-            known = ", ".join(names[:12]) + ", ..." * (len(names) > 12)
-            hint = f"did you mean {near[0]!r}?" if near else f"the columns are {known}"
-            raise DataError(f"{role}: there is no column {which!r}; {hint}", term=self.path, argument=role)
+            near = nearest(which, names, "column", 12)
+            raise DataError(f"{role}: there is no column {which!r}; {near}", term=self.path, argument=role)
         whole = isinstance(which, int | np.integer) and not isinstance(which, bool)
         if not whole or not -len(names) <= which < len(names):
             raise DataError(
@@ -322,14 +316,14 @@ class DataTable:
                     argument=role,
                 )
             return list(range(len(self.columns) - int(which), len(self.columns)))
-        try:
-            chosen = [self.position(name, role) for name in cast(Iterable, which)]
-        except TypeError:
+        listed = as_list(which)
+        if listed is None:
             raise DataError(
                 f"{role}={which!r}: write a column's name, a list of names, or how many columns at the end",
                 term=self.path,
                 argument=role,
-            ) from None
+            )
+        chosen = [self.position(name, role) for name in listed]
         if not chosen or len(set(chosen)) < len(chosen):
             what = "a column is named twice" if chosen else "no column is named"
             raise DataError(f"{role}={which!r}: {what}", term=self.path, argument=role)
@@ -363,9 +357,7 @@ class DataTable:
                 raise DataError(
                     f"column {self.names[j]!r} is a feature and a label, task or weight", term=self.path
                 )
-            unusable = self.columns[j].unusable
-            if unusable:
-                raise DataError(f"{self.path}: column {self.names[j]!r} " + unusable)
+            self._require_usable(j)
         if not chosen:
             raise DataError("no columns are left for the features", term=self.path)
         return chosen
@@ -374,11 +366,14 @@ class DataTable:
 
     def _numbers(self, j: int) -> np.ndarray:
         """Column j as a dense vector."""
-        column = self.columns[j]
-        if column.unusable:
-            raise DataError(f"{self.path}: column {column.name!r} " + column.unusable)
+        self._require_usable(j)
         cells: Any = self.cells[:, [j]]
         return (cells.toarray() if sparse.issparse(cells) else cells)[:, 0]
+
+    def _require_usable(self, j: int) -> None:
+        unusable = self.columns[j].unusable
+        if unusable:
+            raise DataError(f"{self.path}: column {self.names[j]!r} " + unusable)
 
     def _weights(self, j: int) -> np.ndarray:
         """Column j as sample weights; DataError names the line of one that is none."""

@@ -58,7 +58,6 @@ def test_sums_over_parts_are_those_of_the_tasks(tasks, n_parts):
     assert cut.cross() == pytest.approx(tasks.cross(), abs=1e-12)
     lengths = [np.sqrt(np.asarray((X * X).sum(axis=0)).ravel()) for X in tasks.inputs]
     assert cut.column_lengths == pytest.approx(np.column_stack(lengths), abs=1e-12)
-    assert cut.largest_curvature() == pytest.approx(tasks.largest_curvature(), rel=1e-10)
 
 
 def test_spreads_of_labels_far_from_zero_are_those_of_the_labels():
