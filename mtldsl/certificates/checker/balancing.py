@@ -189,14 +189,14 @@ def _parts(losses, own, u, exact) -> list[_BalancedTask] | None:
             for e in loss.map.entries
         ):
             return None
-        room = loss.part.room(u[t]) if hasattr(loss.part, "room") and not loss.graph else np.zeros(u[t].shape)
+        room = loss.part.room(u[t])
         cap = float(np.abs(u[t].middle).max(initial=0.0)) or 1.0
         D = np.minimum(np.where(room > SETTINGS.room_share * cap, room, 0.0) / cap, 1.0)
         for i in range(loss.map.shape[1]):
             mine = [(number, max(own[number].row, -1), found[i]) for number, found in factors if found[i]]
             if not mine:
                 continue
-            X, where = loss.rows_of(i)
+            X, where = loss.data.inputs_of(i), loss.data.rows[i]
             columns = sorted({row for _, row, _ in mine if row >= 0})
             work += X.shape[0] * (len(columns) + 1) ** 2
             if work > (SETTINGS.fraction_flops if exact else SETTINGS.float_flops):

@@ -177,7 +177,7 @@ class CheckedFold:
 
         weights, slopes = mix(one.weights, other.weights), mix(one.slopes, other.slopes)
         z, u = mix(one.predictions, other.predictions), mix(one.multipliers, other.multipliers)
-        gaps = maximum(self.part.gaps(z, u).sums(self.train.offsets[:-1]), 0.0)
+        gaps = maximum(self.part.gaps(z, u).sums(self.train.starts), 0.0)
         ends = [self.strength(low), self.strength(high)]
         most = maximum(ends[0], ends[1])
         radii = [((weights + slopes * s).square().sum(axis=0) * 0.25 + gaps * most).sqrt().high for s in ends]
@@ -200,8 +200,8 @@ class CheckedFold:
 
     def linear_bound(self, box: ScoreBox, i: int, g: np.ndarray) -> float:
         """A number that the sum of g_j z_j over the rows of task i is never below."""
-        own = slice(int(self.held_out.offsets[i]), int(self.held_out.offsets[i + 1]))
-        summed = product(self._inputs(i).T, Interval.of(g.reshape(-1, 1))).reshape(-1)
+        own = self.held_out.rows[i]
+        summed = product(self.held_out.inputs_of(i).T, Interval.of(g.reshape(-1, 1))).reshape(-1)
         total = Interval.of(g).sum()
         length = (summed - total * self.centre[:, i]).square().sum().sqrt()
         shift = [(total * end[i]).low for end in box.shifts]
@@ -225,7 +225,7 @@ class CheckedFold:
 
     def _feasible(self, u: Interval) -> Interval:
         """Multipliers in the domain, which sum to zero in every task with an intercept, as real numbers."""
-        part, starts = self.part, self.train.offsets[:-1]
+        part, starts = self.part, self.train.starts
         if self._intercepts is None:
             return part.inside(u)
         for share in SETTINGS.multiplier_shares:
@@ -263,12 +263,6 @@ class CheckedFold:
         far = centre.square().sum(axis=0).repeat(data.counts)
         return maximum(own + far - scores_of(data, centre) * 2.0, 0.0).sqrt().high
 
-    def _inputs(self, i: int):
-        data = self.held_out
-        if not data.shared:
-            return data.inputs[int(data.offsets[i]) : int(data.offsets[i + 1])]
-        return data.inputs if data.mask is None else data.inputs[data.mask[:, i]]
-
     def _shifts(self, start, low, high) -> tuple[np.ndarray, np.ndarray]:
         """(m,) where the intercepts beside centred rows lie: slopes of the loss add up to zero there, and rise with every score.
 
@@ -283,10 +277,10 @@ class CheckedFold:
         def is_beyond(end: np.ndarray, step: np.ndarray, scores: np.ndarray) -> np.ndarray:
             """Tell whether the losses fall towards the middle from an end, by more than rounding."""
             inner = end + step
-            fall = (losses(scores, end) - losses(scores, inner)).sums(data.offsets[:-1])
+            fall = (losses(scores, end) - losses(scores, inner)).sums(data.starts)
             return (fall.low > 0.0) & (inner != end)
 
-        widths = np.add.reduceat(high - low, data.offsets[:-1]) / data.counts
+        widths = np.add.reduceat(high - low, data.starts) / data.counts
         widths = np.maximum(0.5 * widths, 1e-12 * (1.0 + np.abs(start)))
         found = []
         for sign, scores in ((-1.0, high), (1.0, low)):
@@ -325,8 +319,7 @@ def possible_score(fold: CheckedFold, metric: str, box: ScoreBox) -> Interval | 
     """All that the measure of a fold may be, of scores in a box: the mean of its tasks that have a number; None where none has."""
     found, data = [], fold.held_out
     needs, defined = METRICS[metric]
-    for i, (a, b) in enumerate(zip(data.offsets[:-1], data.offsets[1:], strict=True)):
-        own = slice(int(a), int(b))
+    for i, own in enumerate(data.rows):
         y, low, high = data.targets[own], box.low[own], box.high[own]
         positives = int((y > 0).sum())
         if not y.size or (defined == "positive" and not positives):

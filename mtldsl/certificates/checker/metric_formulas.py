@@ -88,6 +88,14 @@ class MetricFormula:
         return _mixed(p, even, _share(p, short, above))
 
 
+def _sum_of_pairs(function, i: Interval, j: Interval) -> Interval:
+    """Add up a function of all pairs, of a column i and a row j of them, some rows at a time."""
+    total, rows = i.like(0.0), max(1, SETTINGS.slab_entries // max(j.shape[0], 1))
+    for first in range(0, i.shape[0], rows):
+        total = total + function(i[first : first + rows].reshape(-1, 1), j.reshape(1, -1)).reshape(-1).sum()
+    return total
+
+
 def _share(p: Interval, short, above) -> Interval:
     """The least share with which what is `above` makes up for what falls `short`; 0 where nothing does, 1 where no other is enough."""
     lacking = short > 0
@@ -135,13 +143,7 @@ class AUCFormula(MetricFormula):
 
     def law_of(self, p, y, law):
         p = tighter_ends(p)
-        i, j = p[y > 0], p[y < 0]
-        total, rows = self.number(0.0), max(1, SETTINGS.slab_entries // max(self.N, 1))
-        for first in range(0, self.P, rows):
-            total = (
-                total + minimum(i[first : first + rows].reshape(-1, 1), j.reshape(1, -1)).reshape(-1).sum()
-            )
-        return p, total / float(self.P * self.N)
+        return p, _sum_of_pairs(minimum, p[y > 0], p[y < 0]) / float(self.P * self.N)
 
 
 class ErrorRateFormula(MetricFormula):
@@ -194,10 +196,7 @@ class GMeanFormula(MetricFormula):
 
 class ROCAreaFormula(MetricFormula):
     def value(self, positive, negative):
-        total, rows = self.number(0.0), max(1, SETTINGS.slab_entries // max(self.N, 1))
-        for first in range(0, self.P, rows):
-            i = positive[first : first + rows].reshape(-1, 1)
-            total = total + maximum(1.0 - (i - negative.reshape(1, -1)) * 2.0, 0.0).reshape(-1).sum()
+        total = _sum_of_pairs(lambda i, j: maximum(1.0 - (i - j) * 2.0, 0.0), positive, negative)
         return total / float(self.P * self.N)
 
     def law_of(self, p, y, law):
@@ -221,18 +220,19 @@ class ROCAreaFormula(MetricFormula):
         return p.with_entries(y < 0, columns / size), total / size
 
     def _slack(self, rows, columns) -> Interval:
-        capped = []
-        for k in range(1, self.P):
-            capped.append(minimum(columns, float(k)).sum().reshape(1))
-        return join_intervals(capped) + _running(-rows, 1)[1 : self.P]
+        capped = join_intervals(minimum(columns, float(k)).sum().reshape(1) for k in range(1, self.P))
+        return capped + _running(-rows, 1)[1 : self.P]
 
 
 class TopPlacesFormula(MetricFormula):
     """Labellings with k samples labelled +1, and the true one."""
 
-    def expected(self, b, c) -> Interval:
+    def expected(self, b: Interval, c: Interval) -> Interval:
         """Delta, which is linear, at expected numbers of wrong samples."""
         raise NotImplementedError
+
+    def delta(self, b, c):
+        return self.expected(self.number(np.asarray(b, float)), self.number(np.asarray(c, float)))
 
     def __init__(self, plain, positives: int, negatives: int, exact: bool):
         super().__init__(plain, positives, negatives, exact)
@@ -272,17 +272,11 @@ class TopPlacesFormula(MetricFormula):
 
 
 class PrecisionAtFormula(TopPlacesFormula):
-    def delta(self, b, c):
-        return self.number(np.asarray(b, float)) / float(self.count())
-
     def expected(self, b, c):
         return b / float(self.count())
 
 
 class RecallAtFormula(TopPlacesFormula):
-    def delta(self, b, c):
-        return self.number(np.asarray(c, float)) / float(self.P)
-
     def expected(self, b, c):
         return c / float(self.P)
 

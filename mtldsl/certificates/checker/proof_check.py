@@ -473,7 +473,7 @@ class Check:
         for sharing, names in sharing_of.items():
             totals = None
             for t in sharing:
-                sums = u[t].sums(self.losses[t].data.offsets[:-1])
+                sums = u[t].sums(self.losses[t].data.starts)
                 totals = sums if totals is None else totals + sums
             assert totals is not None  # the name is of one of the losses
             (first, *others) = sharing
