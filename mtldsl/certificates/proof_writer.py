@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog, minimize, nnls
+from scipy.special import logsumexp, softmax
 
 from mtldsl.atoms.atom import REGISTRY
 from mtldsl.atoms.inference.cliques import GAP
@@ -289,7 +290,7 @@ class SolutionCertificate:
             )  # fmt: skip
         claimed = {
             "objective": self.objective, "dual_bound": self.dual_bound, "violation": self.violation, "tol": self.tol,
-            "status": self.status, "scale": float(self.certificate.scale),
+            "status": self.status, "scale": self.certificate.scale,
         }  # fmt: skip
         return save_proof(
             path,
@@ -383,7 +384,7 @@ def labellings_of(loss: LabelGraphTerm, dual: LabelDual) -> dict | None:
             known[gaps.tobytes()] = beside, loss.cliques.indicators(beside)
         beside, vertices = known[gaps.tobytes()]
         if scores is not None:
-            share = _softmax(vertices @ scores[i])
+            share = softmax(vertices @ scores[i])
             if dual.flips is not None:
                 p = label_flip_probabilities(dual.flips, truth[None])[0]
                 share = _with_flips(share, beside, truth, p, dual.flips[0])
@@ -402,11 +403,6 @@ def labellings_of(loss: LabelGraphTerm, dual: LabelDual) -> dict | None:
         "weights": np.concatenate(weights),
         "starts": np.cumsum(counts).astype(np.int64),
     }
-
-
-def _softmax(values) -> np.ndarray:
-    weights = np.exp(values - values.max())
-    return weights / weights.sum()
 
 
 def _with_flips(share, every, truth, p, s) -> np.ndarray:
@@ -447,9 +443,7 @@ def _of_largest_entropy(vertices, mean) -> np.ndarray:
 
     def value(x):
         values = vertices @ x
-        p = _softmax(values)
-        top = values.max()
-        return top + np.log(np.exp(values - top).sum()) - mean @ x, p @ vertices - mean
+        return logsumexp(values) - mean @ x, softmax(values) @ vertices - mean
 
     found = minimize(
         value,
@@ -458,4 +452,4 @@ def _of_largest_entropy(vertices, mean) -> np.ndarray:
         method="L-BFGS-B",
         options={"maxiter": 1000, "gtol": 1e-12, "ftol": 1e-16},
     )
-    return _softmax(vertices @ found.x)
+    return softmax(vertices @ found.x)

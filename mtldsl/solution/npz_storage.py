@@ -20,12 +20,10 @@ from mtldsl.data.scaling import STRATEGIES
 from mtldsl.data.table_description import NOTHING_KNOWN, DataDescription
 from mtldsl.errors import DataError, ModelError
 from mtldsl.solution.fields import (
-    ArrayField,
     Arrays,
     ObjectField,
     SolutionField,
     SolvedModel,
-    StoredField,
     require_per_task,
 )
 from mtldsl.solution.learned import CALIBRATION, LearnedMatrix, LearnedWeights
@@ -64,7 +62,7 @@ def _restore_learned(parts: dict[str, dict], arrays: Arrays) -> dict:
 
 
 READOUTS: tuple[SolutionField, ...] = (
-    SolutionField(_learned, (ObjectField("learned", "learned:", _store_learned, _restore_learned),)),
+    SolutionField(_learned, objects=(ObjectField("learned", "learned:", _store_learned, _restore_learned),)),
     LABEL_GRAPH,
     CALIBRATION,
 )
@@ -208,15 +206,14 @@ def _stationarity(facts: dict, arrays) -> Stationarity:
     return found
 
 
-#: Fields that JSON alone cannot hold; every other is plain.
-_STORED_FIELDS: tuple[StoredField, ...] = (
-    ArrayField("coef", required=True),
-    ArrayField("intercept"),
-    ArrayField("thresholds"),
+#: Fields that are one array each, or None.
+_ARRAYS = ("coef", "intercept", "thresholds", *(name for readout in READOUTS for name in readout.arrays))
+#: Other fields that JSON alone cannot hold; the rest is plain.
+_OBJECTS: tuple[ObjectField, ...] = (
     ObjectField("stationarity", "", lambda one: (asdict(one), {}), _stationarity),
     ObjectField.of("kernel_map", "kernels:", KernelMap),
     ObjectField.of("description", "", DataDescription),
-    *(kept for readout in READOUTS for kept in readout.kept),
+    *(kept for readout in READOUTS for kept in readout.objects),
 )
 
 
@@ -229,7 +226,8 @@ def write_fields(path, fields: dict[str, Any]) -> Path:
     path = npz_path(as_path(path, "path of a solution"))
     plain = dict(fields)
     arrays = {f"block:{name}": array for name, array in plain.pop("blocks").items()}
-    for kept in _STORED_FIELDS:
+    arrays |= {name: array for name in _ARRAYS if (array := plain.pop(name)) is not None}
+    for kept in _OBJECTS:
         kept.put(plain.pop(kept.name), plain, arrays)
     arrays["json"] = np.array(json.dumps({"format": _FORMAT, **plain}, default=_to_plain))
     with atomic_file(path) as file:
@@ -294,7 +292,8 @@ def _restore(plain: dict, arrays: dict[str, np.ndarray]) -> None:
     plain["blocks"] = {
         name.removeprefix("block:"): a for name, a in arrays.items() if name.startswith("block:")
     }
-    for kept in _STORED_FIELDS:
+    plain |= {name: arrays.get(name) for name in _ARRAYS} | {"coef": arrays["coef"]}
+    for kept in _OBJECTS:
         plain[kept.name] = kept.take(plain, arrays)
     plain["description"] = plain["description"] or NOTHING_KNOWN  # of older versions
     plain["learned"] = plain["learned"] or {}

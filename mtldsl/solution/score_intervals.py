@@ -431,31 +431,31 @@ def choose_measures(
 
 def _scored(solution, tasks, learned, metric, by, classes, n, seed) -> ScoredMeasure:
     none = np.full(tasks.n_tasks, np.nan)
+    low = high = shown = none
+    few: np.ndarray = np.zeros(tasks.n_tasks, dtype=bool)
+    low_end, high_end, whole = np.nan, np.nan, np.nan
     if n == 0:
         own, beside = solution.score(tasks, metric), guessed_score(by, learned, tasks, classes)
-        by_task, guess = (none if one.by_task is None else one.by_task for one in (own, beside))
-        return ScoredMeasure(by, name_of(by), by_task, none, none, guess, none, (float(own), np.nan, np.nan, float(beside), np.nan))  # fmt: skip
-    own = solution.bootstrap(tasks, metric, n, level=SETTINGS.level_share, random_state=seed)
-    by_size = by.two_classes and by.needs == "values"
-    scores, low, high = (own.estimate.by_task, own.low_by_task, own.high_by_task) if own.estimate.by_task is not None else (none, none, none)  # fmt: skip
-    low, high = _holding_ends(scores, low, high)
-    few: np.ndarray = np.zeros(tasks.n_tasks, dtype=bool)
-    if by_size:  # the variance that R^2 divides by is next to nothing in samples of few labels
-        few = np.array([len(y) < SETTINGS.r2_rows for y in tasks.per_task(tasks.targets)])
-        low, high = np.where(few, np.nan, low), np.where(few, np.nan, high)
-    guessed = guesses(by, learned, tasks, classes)
-    if guessed is None:
-        return ScoredMeasure(by, name_of(by), scores, low, high, none, none, (float(own.estimate), own.low, own.high, np.nan, np.nan), few=bool(few.any()))  # fmt: skip
-    beside = resample_measure(
-        by, tasks, guessed, n, SETTINGS.level_share, None, generator(seed, "report"), "report(tasks)"
-    )
-    guess, shown = none, none
-    if own.samples_by_task is not None and beside.samples_by_task is not None:
-        guess = np.asarray(beside.estimate.by_task)
-        shown = better(by, own.samples_by_task, beside.samples_by_task, guess)
-    of_all = float(beside.estimate)
-    whole = float(better(by, own.samples[:, None], beside.samples[:, None], np.array([of_all]))[0])
-    return ScoredMeasure(by, name_of(by), scores, low, high, guess, shown, (float(own.estimate), own.low, own.high, of_all, whole), few=bool(few.any()))  # fmt: skip
+    else:
+        drawn = solution.bootstrap(tasks, metric, n, level=SETTINGS.level_share, random_state=seed)
+        own, beside, low_end, high_end = drawn.estimate, Score(np.nan), drawn.low, drawn.high
+        if by.two_classes and by.needs == "values":
+            # the variance that R^2 divides by is next to nothing in samples of few labels
+            few = np.array([len(y) < SETTINGS.r2_rows for y in tasks.per_task(tasks.targets)])
+        if own.by_task is not None:
+            ends = _holding_ends(own.by_task, drawn.low_by_task, drawn.high_by_task)
+            low, high = (np.where(few, np.nan, end) for end in ends)
+        guessed = guesses(by, learned, tasks, classes)
+        if guessed is not None:
+            rng = generator(seed, "report")
+            again = resample_measure(by, tasks, guessed, n, SETTINGS.level_share, None, rng, "report(tasks)")
+            beside = again.estimate
+            whole = float(better(by, drawn.samples[:, None], again.samples[:, None], np.array([beside]))[0])
+            if drawn.samples_by_task is not None and again.samples_by_task is not None:
+                shown = better(by, drawn.samples_by_task, again.samples_by_task, np.asarray(beside.by_task))
+    by_task, guess = (none if one.by_task is None else one.by_task for one in (own, beside))
+    overall = float(own), low_end, high_end, float(beside), whole
+    return ScoredMeasure(by, name_of(by), by_task, low, high, guess, shown, overall, few=bool(few.any()))
 
 
 def _holding_ends(scores, low, high) -> tuple[np.ndarray, np.ndarray]:

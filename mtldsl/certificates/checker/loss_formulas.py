@@ -394,9 +394,7 @@ class CoxLossFormula(LossFormula):
             a = maximum(u[sets.rows] + e, w * SETTINGS.least_task_share**2)
             a = a * (e.sum() / a.sum())
             lack = maximum(-sets.tails(a - e), 0.0)
-            lack = lack.with_entries(
-                slice(-1, None), lack[-1:].like(np.zeros(1))
-            )  # of all rows, as real numbers
+            lack = _with_last_zero(lack)  # of all rows, as real numbers
             before = lack.like(np.zeros(lack.shape)).with_entries(slice(1, None), lack[:-1])
             factor = maximum((lack - before) / sets.totals(a) + 1.0, 0.0)
             found = found.with_entries(sets.rows, a * factor[sets.last] - e)
@@ -406,11 +404,14 @@ class CoxLossFormula(LossFormula):
         total = u.like(0.0)
         for sets in self.sets:
             own, e = u[sets.rows] * t, self.e[sets.rows]
-            a, F = maximum(own + e, 0.0), maximum(sets.tails(own), 0.0)
-            F = F.with_entries(slice(-1, None), F[-1:].like(np.zeros(1)))
+            a, F = maximum(own + e, 0.0), _with_last_zero(maximum(sets.tails(own), 0.0))
             shared = F.times_log() - (F + sets.totals(e)).times_log()
             total = total + (a.times_log() - a * self.w[sets.rows].log()).sum() + shared.sum()
         return total
+
+
+def _with_last_zero(x: Interval) -> Interval:
+    return x.with_entries(slice(-1, None), x.like(np.zeros(1)))
 
 
 # --------------------------------------------------------------------------------------------------------------

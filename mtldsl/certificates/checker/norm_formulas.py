@@ -119,9 +119,6 @@ class TreeFormula(FunctionFormula):
         norms = [squares[np.asarray(group)].sum(axis=0).sqrt().sum().reshape(1) for group in self.groups]
         return (join_intervals(norms) * self.number(self.a)).sum()
 
-    def inside(self, Z):
-        return Z if self.takes.all() else Z * self.takes.astype(float)
-
     def gauge(self, Z):
         middle = Z.middle
         floats = np.square(middle).sum(axis=1)[:, None] if self.axis == 0 else np.square(middle).T
@@ -178,9 +175,8 @@ class CellNormFormula(FunctionFormula):
 
     @property
     def takes(self):
-        if self.weights is None:
-            return super().takes
-        return np.broadcast_to(self.over_entries(self.weights), self.shape) > 0
+        weights = 1.0 if self.weights is None else self.weights
+        return np.broadcast_to(self.over_entries(weights), self.shape) > 0
 
     def value(self, W):
         norms = self.norms(W)
@@ -188,10 +184,9 @@ class CellNormFormula(FunctionFormula):
             norms if self.weights is None else norms * self.number(np.broadcast_to(self.weights, norms.shape))
         ).sum()
 
-    def inside(self, Z):
-        return Z if self.takes.all() else Z * self.takes.astype(float)
-
     def gauge(self, Z):
+        if self.degree == 2:
+            return self.number(0.0)
         norms = self.dual_norms(Z)
         if self.weights is None:
             return norms.max()
@@ -256,11 +251,6 @@ class GroupsFormula(CellNormFormula):
                 line[np.asarray(group)] = weight
         return line[:, None] if self.axis == 0 else line[None, :]
 
-    @property
-    def takes(self):
-        weights = 1.0 if self.weights is None else self.weights
-        return np.broadcast_to(self.over_entries(weights), self.shape) > 0
-
 
 class L1InfFormula(GroupsFormula):
     def norms(self, W):
@@ -293,9 +283,6 @@ class ExclusiveLassoFormula(GroupsFormula):
     def value(self, W):
         return self._over_groups(abs(W).sum(axis=1), lambda sums: sums.sum()).square().sum()
 
-    def gauge(self, Z):
-        return self.number(0.0)
-
     def conjugate(self, Z):
         return self._over_groups(abs(Z).max(axis=1), lambda tops: tops.max()).square().sum() * 0.25
 
@@ -306,9 +293,6 @@ class HalfSquaredGroupsFormula(ColumnGroupsFormula):
 
     def value(self, W):
         return self.norms(W).sum().square() * 0.5
-
-    def gauge(self, Z):
-        return self.number(0.0)
 
     def conjugate(self, Z):
         return self.norms(Z).max().square() * 0.5

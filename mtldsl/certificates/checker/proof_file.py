@@ -82,7 +82,7 @@ class DataArrays:
 
     @cached_property
     def rows(self) -> list[slice]:
-        """Where the labels of every task stand."""
+        """Places of the labels of every task."""
         return [slice(a, a + n) for a, n in zip(self.starts.tolist(), self.counts.tolist(), strict=True)]
 
     def inputs_of(self, i: int) -> Any:

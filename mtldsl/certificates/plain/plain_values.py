@@ -274,7 +274,23 @@ class TypedPoint:
 
     def violation(self, constraint: Any) -> float:
         """Return how far a constraint on weights is from being met, in its own units."""
-        return self._outside(constraint.tree)
+        tree, blocks = constraint.tree, self.blocks
+        operands = tree.operands
+        with np.errstate(all="ignore"):
+            if tree.name == "in":
+                atom, W = operands[0], matrix_of(operands[1], blocks)
+                definition = DEFINITIONS.get(atom.name)
+                return float(atom.violation(W) if definition is None else definition.function(W, atom))
+            if tree.name == "ball":
+                factor, atom, argument, radius = operands
+                W, most = matrix_of(argument, blocks), radius.value / factor.value
+                if atom.name == "rank":
+                    return float(np.linalg.norm(singular_values(W)[int(most) :]))
+                return float(max(_of_weights(DEFINITIONS.get(atom.name), atom, W)[0] - most, 0.0))
+            left, right = (matrix_of(one, blocks) for one in operands)
+            if tree.name == "==":
+                return float(largest_difference(left, right))
+            return float(largest_excess(left, right) if tree.name == "<=" else largest_excess(-left, -right))
 
     def rounding_of_violation(self, constraint: Any) -> float:
         """Bound how far rounding may have moved it."""
@@ -291,24 +307,6 @@ class TypedPoint:
                 return float(units * np.sum(size) + (units + within) * norm + spread)
             left, right = (matrix_of(one, self.blocks, sizes=True) for one in operands)
             return units * float(np.max(left + np.where(np.isfinite(right), right, 0.0), initial=0.0))
-
-    def _outside(self, tree: Any) -> float:
-        operands, blocks = tree.operands, self.blocks
-        with np.errstate(all="ignore"):
-            if tree.name == "in":
-                atom, W = operands[0], matrix_of(operands[1], blocks)
-                definition = DEFINITIONS.get(atom.name)
-                return float(atom.violation(W) if definition is None else definition.function(W, atom))
-            if tree.name == "ball":
-                factor, atom, argument, radius = operands
-                W, most = matrix_of(argument, blocks), radius.value / factor.value
-                if atom.name == "rank":
-                    return float(np.linalg.norm(singular_values(W)[int(most) :]))
-                return float(max(_of_weights(DEFINITIONS.get(atom.name), atom, W)[0] - most, 0.0))
-            left, right = (matrix_of(one, blocks) for one in operands)
-            if tree.name == "==":
-                return float(largest_difference(left, right))
-            return float(largest_excess(left, right) if tree.name == "<=" else largest_excess(-left, -right))
 
 
 def _of_weights(definition: Definition | None, atom: Any, W: np.ndarray) -> tuple[float, float]:
