@@ -199,14 +199,11 @@ def _parameters(atom) -> dict:
         value = getattr(atom, field.name)
         if isinstance(value, Atom):  # the norm of a ball
             found[field.name] = {"word": value.name, "parameters": _parameters(value)}
-            continue
-        if isinstance(value, SpectralMatrix):
-            value = 0.5 * (value.dense() + value.dense().T)
+        elif isinstance(value, SpectralMatrix):
+            found[field.name] = 0.5 * (value.dense() + value.dense().T)
         elif hasattr(value, "trace") and not isinstance(value, np.ndarray):  # the range of a covariance
-            field_name, value = "trace", value.trace
-            found[field_name] = float(value)
-            continue
-        if value is None or isinstance(value, (bool, int, float, str, np.ndarray, np.generic)):
+            found["trace"] = float(value.trace)
+        elif value is None or isinstance(value, (bool, int, float, str, np.ndarray, np.generic)):
             found[field.name] = value
         elif sparse.issparse(value):
             found[field.name] = value.toarray()

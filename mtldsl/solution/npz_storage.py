@@ -102,8 +102,7 @@ def check_fields(fields: dict[str, Any]) -> None:
     for readout in READOUTS:
         readout.check(fields)
     predictor_class(fields["loss"]).check(fields)
-    _check_scaling(fields)
-    _check_imputation(fields)
+    _check_inputs(fields)
     _check_status(fields)
 
 
@@ -131,28 +130,19 @@ def _check_loss(loss: dict) -> None:
         _check_loss({name: kind[name] for name in ("word", "parameters", "labels")})
 
 
-def _check_scaling(fields) -> None:
-    scaling = fields.get("scaling")
-    if scaling is None:
-        return
-    _require(isinstance(scaling, dict) and scaling.keys() == {"mean", "scale"}, "scaling", scaling)
-    for part in scaling.values():
-        array = np.asarray(part, dtype=float)
-        _require(array.ndim == 1 and bool(np.isfinite(array).all()), "scaling", part)
-
-
-def _check_imputation(fields) -> None:
-    found = fields.get("imputation")
-    if found is None:
-        return
-    _require(isinstance(found, dict) and found.keys() == {"strategy", "values"}, "imputation", found)
-    _require(found["strategy"] in STRATEGIES, "imputation", found["strategy"])
-    values = np.asarray(found["values"], dtype=float)
-    _require(
-        values.shape == (fields["coef"].shape[0],) and bool(np.isfinite(values).all()),
-        "imputation",
-        found["values"],
-    )
+def _check_inputs(fields) -> None:
+    """ValueError unless what is done to inputs before the weights see them is made of vectors of finite numbers, and a known strategy."""
+    for name, keys in (("scaling", {"mean", "scale"}), ("imputation", {"strategy", "values"})):
+        found = fields.get(name)
+        if found is None:
+            continue
+        _require(isinstance(found, dict) and found.keys() == keys, name, found)
+        strategy = found.get("strategy", "mean")
+        _require(strategy in STRATEGIES, name, strategy)
+        for key in sorted(keys - {"strategy"}):
+            array = np.asarray(found[key], dtype=float)
+            _require(_is_finite(array, 1), name, found[key])
+            _require(key != "values" or len(array) == len(fields["coef"]), name, found[key])
 
 
 def _check_status(fields) -> None:

@@ -14,7 +14,7 @@ from mtldsl.data.derived import label_table
 from mtldsl.data.splits import checked_count, checked_level, draw_counts, units_of_rows
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import ModelError, MTLError
-from mtldsl.solution.measures import Measure, Needs, measure, name_of
+from mtldsl.solution.measures import SETTINGS, Measure, Needs, measure, name_of
 from mtldsl.solution.predictors import (
     FittedSolution,
     default_measure,
@@ -200,25 +200,6 @@ def truth_of(tasks: Tasks) -> tuple[list[np.ndarray], list[np.ndarray] | None]:
 # Predictions that stay as they are, scored on rows that are drawn again.
 
 
-@dataclass(frozen=True)
-class IntervalSettings:
-    """Limits of intervals of scores.
-
-    counted_entries : numbers that counts of rows may take at a time
-    level_share     : samples between the ends of an interval
-    r2_rows         : labels of a task below which R^2 has no interval, nor a mean that it is in: its samples are wide, and lie below the score
-    gain_tol        : difference that three decimals do not show: it is none
-    """
-
-    counted_entries: int = 4_000_000
-    level_share: float = 0.95
-    r2_rows: int = 10
-    gain_tol: float = 5e-4
-
-
-SETTINGS = IntervalSettings()
-
-
 def resample_measure(
     by: Measure,
     tasks: Tasks,
@@ -389,16 +370,35 @@ class ScoredMeasure:
         if self.separate is None:
             return ""
         better = "higher" if self.by.higher_is_better else "lower"
-        value = float(self.separate)
-        shown = f"{value:.3f}" if abs(value) < 1e3 else f"{value:,.0f}"
-        return f"one model per task has {shown}" + (
-            f", which is {better}: better than this model" if self.beaten else ""
-        )
+        said = f", which is {better}: better than this model" if self.beaten else ""
+        return f"one model per task has {shortened(float(self.separate))}{said}"
+
+    @property
+    def beats(self) -> tuple[int, int]:
+        """(tasks in which it is shown to be better than a guess, tasks in which that is known)."""
+        return int((self.better > 0).sum()), int((~np.isnan(self.better)).sum())
+
+    @property
+    def mean_of(self) -> int:
+        """Tasks that the number over all is the mean of; 0 of one task, and of whole rows."""
+        return 0 if self.n_tasks == 1 or np.isnan(self.by_task).all() else self.n_tasks
 
     @cached_property
     def n_tasks(self) -> int:
         """Tasks that have a number; of a measure of whole rows all."""
         return int((~np.isnan(self.by_task)).sum()) or len(self.by_task)
+
+
+def shortened(value: float) -> str:
+    """Three decimals, of large numbers four digits; zero without a sign.
+
+    >>> shortened(-0.0004), shortened(0.25), shortened(-12345.6), shortened(float("nan"))
+    ('0.000', '0.250', '-12,346', '-')
+    """
+    if np.isnan(value):
+        return "-"
+    shown = f"{value:.3f}" if abs(value) < 1e3 else f"{value:,.0f}"
+    return shown.removeprefix("-") if not float(shown.replace(",", "")) else shown
 
 
 def choose_measures(

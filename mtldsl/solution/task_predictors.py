@@ -231,16 +231,16 @@ class LabelGraphPredictor(PerTaskPredictor):
     with_probabilities: ClassVar = "pairwise_log_loss"
 
     def decision_function(self, X):
-        return self._inference().margins(self._matrix(X, "decision_function"))
+        return self.inference().margins(self.matrix(X, "decision_function"))
 
     def predict(self, X, return_certified: bool):
-        found = self._inference().decode(self._matrix(X, "predict"))
+        found = self.inference().decode(self.matrix(X, "predict"))
         labels = 2.0 * found.labels - 1.0
         return (labels, found.certified) if return_certified else labels
 
     def predict_proba(self, X):
         require_probabilities(self.of.loss, "predict_proba", self.with_probabilities)
-        return self._inference().probabilities(self._matrix(X, "predict_proba"))
+        return self.inference().probabilities(self.matrix(X, "predict_proba"))
 
     def scores(self, tasks: Tasks, metric, method: str) -> np.ndarray:
         """(K,) the share of right labels in the best labellings, or 1 - Delta of a metric; missing labels of the tasks are left out.
@@ -277,7 +277,7 @@ class LabelGraphPredictor(PerTaskPredictor):
                 term=typed,
                 write_instead="give Tasks.shared(X, Y)",
             )
-        of = self._inference()
+        of = self.inference()
         if needs == "scores":
             return list(of.margins(inputs).T)
         if needs == "labels":
@@ -292,29 +292,16 @@ class LabelGraphPredictor(PerTaskPredictor):
             )
         return list(of.probabilities(inputs).T)
 
-    def edge_usage(self, X) -> dict[tuple[str, ...], float]:
-        """See `Solution.edge_usage`."""
-        of, graph = self._inference(), self._graph()
-        is_tasks = hasattr(X, "task_names")
-        shares = of.usage(
-            self.of.schema.alike(X, "edge_usage").X if is_tasks else self._matrix(X, "edge_usage")
-        )
-        order = np.argsort(-shares, kind="stable").tolist()
-        return {graph.labels_of(int(of.kept[c])): float(shares[c]) for c in order}
-
     @staticmethod
     def check(fields: dict) -> None:
         if fields["label_graph"] is None:
             raise ValueError(f"its loss is {fields['loss']['word']!r}, and it has no graph of labels")
 
-    def _graph(self) -> LearnedGraph:
-        assert self.of.label_graph is not None  # of every loss over a graph of labels
-        return self.of.label_graph
+    def inference(self) -> LabelPredictions:
+        """Labellings under the weights, of the graph that every such loss has."""
+        return LabelPredictions(self.of.label_graph.cliques, self.of.coef, self.of.intercept)
 
-    def _inference(self) -> LabelPredictions:
-        return LabelPredictions(self._graph().cliques, self.of.coef, self.of.intercept)
-
-    def _matrix(self, X, method: str):
+    def matrix(self, X, method: str):
         """Inputs (n, d) for a labelling; DataError for a list of them."""
         if is_list_of_matrices(X):
             raise DataError(
@@ -344,8 +331,13 @@ def edge_usage(solution: Any, X) -> dict[tuple[str, ...], float]:
 
     Every edge (and clique) with weights is there, the one that is used most first: weights alone do not tell how often an edge decides.
     """
-    _label_graph(solution, "edge_usage(X)")
-    return LabelGraphPredictor(solution).edge_usage(X)
+    graph, predictor = _label_graph(solution, "edge_usage(X)"), LabelGraphPredictor(solution)
+    is_tasks, of = hasattr(X, "task_names"), predictor.inference()
+    shares = of.usage(
+        solution.schema.alike(X, "edge_usage").X if is_tasks else predictor.matrix(X, "edge_usage")
+    )
+    order = np.argsort(-shares, kind="stable").tolist()
+    return {graph.labels_of(int(of.kept[c])): float(shares[c]) for c in order}
 
 
 def _label_graph(solution: Any, typed: str) -> LearnedGraph:

@@ -79,7 +79,7 @@ def balance_multipliers(losses, kinds, seen, intercepts, u, residual, exact: boo
         _RowDirection(name, int(row), n)
         for name, own in kinds.items() for kind in own for row in kind.rows for n in kind.basis.T
     ]  # fmt: skip
-    missing = [_missing(one, residual) for one in directions]
+    missing = [(residual[one.block][one.row] * one.by_task).sum() for one in directions]
     for name, held in intercepts.items():
         for i in range(len(held)):
             directions.append(_RowDirection(name, -1 - i, np.eye(len(held))[i]))
@@ -103,10 +103,6 @@ def balance_multipliers(losses, kinds, seen, intercepts, u, residual, exact: boo
             for t, where, new in moved:
                 u[t] = u[t].with_entries(where, new)
     return u, done - failed
-
-
-def _missing(one: _RowDirection, residual) -> Interval:
-    return (residual[one.block][one.row] * one.by_task).sum()
 
 
 def _factor(loss, one: _RowDirection) -> np.ndarray | None:

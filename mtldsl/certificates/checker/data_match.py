@@ -45,9 +45,7 @@ def check_against_arrays(
     try:
         # an overflow is an infinite end, which is said
         with np.errstate(all="ignore"), one_blas_thread():
-            found = Check(
-                proof, matched, exact, SETTINGS.default_tol if tol is None else tol, tol is not None
-            ).verdict()
+            found = Check(proof, matched, exact, tol).verdict()
     except MISFITS as error:
         beyond = _beyond_float64(proof, error)
         raise DataError(

@@ -389,11 +389,12 @@ class RankingFormula(MetricFormula):
     def value(self, positive, negative):
         """Dynamic programming over the positives: the most of those so far where r negatives stand above the last."""
         up, down = (_falling(x) for x in (positive, negative))
-        r = np.arange(self.N + 1)
-        pairs = join_intervals([down[:1] * 0.0, down.cumsum(axis=0)])
+        r = np.arange(len(self.reached))
+        counted = down[: len(r) - 1] * np.diff(self.reached)
+        pairs = join_intervals([counted[:1] * 0.0, counted.cumsum(axis=0)])
         best = pairs * 0.0
         for k in range(1, self.P + 1):
-            own = self.costs(k, r) - self.unit * (up[k - 1] * r.astype(float) - pairs)
+            own = self.costs(k, r) - self.unit * (up[k - 1] * self.reached - pairs)
             best = Interval(np.maximum.accumulate(best.low), np.maximum.accumulate(best.high)) + own
         return best.max()
 
@@ -470,17 +471,6 @@ class PartialAUCFormula(RankingFormula):
 
     def costs(self, k, ranks):
         return maximum(self.number(self.reached[ranks]) - self.a, 0.0) / self.scale
-
-    def value(self, positive, negative):
-        """The best rank of every positive by itself."""
-        first = _falling(negative)[: len(self.reached) - 1] * np.diff(self.reached)
-        sums = join_intervals([first[:1] * 0.0, first.cumsum(axis=0)])
-        heights = maximum(self.number(self.reached) - self.a, 0.0) + sums * 2.0
-        total, rows = positive.like(0.0), max(1, SETTINGS.slab_entries // len(self.reached))
-        for first_row in range(0, self.P, rows):
-            z = positive[first_row : first_row + rows].reshape(-1, 1)
-            total = total + (heights.reshape(1, -1) - z * (2.0 * self.reached[None, :])).max(axis=1).sum()
-        return total / self.scale
 
     def law_of(self, p, y, law):
         if self.a > 0:

@@ -55,16 +55,20 @@ class CheckedLinearMap:
         if len(self.entries) != 1:
             return None
         (e,) = self.entries
-        rows, columns = picks(e["left"]), picks(None if e["right"] is None else e["right"].T)
+        rows, columns = picks(e["left"]), picks(e["right"], by_columns=True)
         found = rows is not None and columns is not None and e["coefficient"] != 0
         return (e["block"], e["coefficient"], rows, columns) if found else None
 
 
-def picks(factor):
-    """The positions that a matrix of one 1 a row picks, none twice; a slice for the identity, None for other matrices."""
+def as_dense(factor) -> np.ndarray:
+    return np.asarray(factor.toarray() if sparse.issparse(factor) else factor, float)
+
+
+def picks(factor, by_columns: bool = False):
+    """The positions that a matrix of one 1 a row, or a column, picks, none twice; a slice for the identity, None for other matrices."""
     if factor is None:
         return slice(None)
-    dense = factor.toarray() if sparse.issparse(factor) else np.asarray(factor)
+    dense = as_dense(factor.T if by_columns else factor)
     ones = ((dense == 1).sum(axis=1) == 1).all() and ((dense != 0).sum(axis=1) == 1).all()
     where = dense.argmax(axis=1) if dense.size else np.zeros(0, int)
     return where if ones and len(set(where.tolist())) == len(where) else None

@@ -356,14 +356,13 @@ def sums_of_tasks(term: Any, l: np.ndarray) -> np.ndarray:
 
 def _of_tasks(term: Any, definition: Definition | None, z: np.ndarray) -> np.ndarray:
     """Return losses (m,) that are functions of a whole task; of a word of one's own, what it says itself."""
-    tasks, found = term.tasks, np.empty(term.tasks.n_tasks)
-    ends, s = tasks.offsets.tolist(), tasks.sample_weights
-    for i, (first, last) in enumerate(pairwise(ends)):
-        rows = slice(first, last)
+    tasks, found = term.tasks, []
+    s = [None] * tasks.n_tasks if tasks.sample_weights is None else tasks.per_task(tasks.sample_weights)
+    each = zip(tasks.per_task(z), tasks.per_task(tasks.targets), s, strict=True)
+    for i, given in enumerate(each):
         atom = term.atom.of_task(i)
-        given = z[rows], tasks.targets[rows], None if s is None else s[rows]
-        found[i] = atom.value(*given) if definition is None else definition.function(*given, atom)
-    return found
+        found.append(atom.value(*given) if definition is None else definition.function(*given, atom))
+    return np.array(found)
 
 
 def over_tasks(term: Any, losses: np.ndarray, of_sum=None, totals: np.ndarray | None = None) -> float:
