@@ -26,6 +26,7 @@ import numpy as np
 from mtldsl.atoms.prox.composition import prox_of_sum, unsupported_reason
 from mtldsl.atoms.regularizers.spectral_norms import RANK_ROUNDING_SHARE
 from mtldsl.certificates.dual_bound import gradients_of_losses, guess, rough_functions
+from mtldsl.certificates.multipliers import add_magnitudes
 from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm
 from mtldsl.normal_form.reductions.block_reductions import FixedStructures
 from mtldsl.normal_form.terms.structure_term import (
@@ -248,10 +249,8 @@ def first_order_residuals(
                 return None
             found[loss.typed] = apart
         loss.add_adjoint(u, of_losses)
-        for (
-            name
-        ) in loss.intercepts:  # where multipliers balance each other, their sum is not a measure of size
-            magnitudes[name] += np.add.reduceat(np.abs(u), loss.tasks.offsets[:-1])[None, :]
+        # where multipliers balance each other, their sum is not a measure of size
+        add_magnitudes(loss, u, magnitudes, on_weights=False)
     floor = max(GRADIENT_FLOOR_SHARE * form.slope_at_zero, _TINY)
     sizes = {name: float(np.linalg.norm(part)) for name, part in of_losses.items()}
     for name, part in of_losses.items():

@@ -259,11 +259,11 @@ def _steps(parts, free, scale, inverse, right: Interval, u):
     moved = []
     for part in parts:
         able, used = np.flatnonzero(part.D), np.flatnonzero(place[part.of] >= 0)
-        F = np.zeros((part.inputs.shape[1], len(free)))
-        F[part.column[used], place[part.of[used]]] = scale[part.of[used]]  # powers of two
-        P = product(
-            right.like(part.inputs[able]) * part.D[able][:, None], _factored(F, part, used, place, right)
-        )
+        at = part.column[used], place[part.of[used]]
+        F = right.like(np.zeros((part.inputs.shape[1], len(free))))
+        scaled = right.like(scale[part.of[used]])  # powers of two
+        F = F.with_entries(at, scaled * _enclose(part.factor[used], right))
+        P = product(right.like(part.inputs[able]) * part.D[able][:, None], F)
         step = product(product(P, right.like(R)), right)[:, 0]
         beside = abs(P).sum(axis=1) * Interval(slack, slack)
         step = step + Interval(-beside.high, beside.high)
@@ -272,12 +272,6 @@ def _steps(parts, free, scale, inverse, right: Interval, u):
         where = able + part.where.start
         moved.append((part.loss, where, u[part.loss][where] + step))
     return moved
-
-
-def _factored(F: np.ndarray, part: _BalancedTask, used, place, like: Interval) -> Interval:
-    where = part.column[used], place[part.of[used]]
-    scaled = like.like(F)
-    return scaled.with_entries(where, scaled[where] * _enclose(part.factor[used], like))
 
 
 def _is_sum(parts, free, j: int, shares: np.ndarray, seen) -> bool:

@@ -143,8 +143,8 @@ def match_data(proof, given, stored, typed: str, where: str) -> list[DataArrays]
     found = []
     for k, described in enumerate(proof["data"]):
         wanted = described["hashes"]
-        fitting = [one for one, hashes in pool if hashes == wanted and one.shared == described["shared"]]
-        if not fitting:
+        suited = [one for one, hashes in pool if hashes == wanted and one.shared == described["shared"]]
+        if not suited:
             if not pool:
                 raise DataError(
                     f"the proof does not hold its data ({', '.join(wanted)})",
@@ -162,7 +162,7 @@ def match_data(proof, given, stored, typed: str, where: str) -> list[DataArrays]
             raise DataError(
                 f"{', '.join(wrong)}{of}{place} differs from what the proof is about (SHA-256)", term=typed
             )
-        found.append(fitting[0])
+        found.append(suited[0])
     wanted = [one["hashes"] for one in proof["data"]]
     for k, (_, hashes) in enumerate(pool):
         if hashes not in wanted:

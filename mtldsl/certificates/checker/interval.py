@@ -366,6 +366,11 @@ def tighter(x: Interval, low, high) -> Interval:
     )
 
 
+def falling(x: Interval) -> Interval:
+    """In falling order: the k-th largest number lies between the k-th largest ends."""
+    return Interval(np.sort(x.low)[::-1], np.sort(x.high)[::-1])
+
+
 def join_intervals(parts) -> Interval:
     """One after the other along the first axis."""
     parts = list(parts)

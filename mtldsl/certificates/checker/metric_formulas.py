@@ -7,7 +7,7 @@ from math import ceil
 import numpy as np
 
 from mtldsl.certificates.checker.function import UnsupportedFormula
-from mtldsl.certificates.checker.interval import Interval, join_intervals, maximum, minimum, product
+from mtldsl.certificates.checker.interval import Interval, falling, join_intervals, maximum, minimum, product
 from mtldsl.certificates.checker.limits import SETTINGS
 from mtldsl.certificates.checker.proof_kinds import array, wholes
 
@@ -120,10 +120,8 @@ def tighter_ends(p: Interval) -> Interval:
 
 def _running(x: Interval, side: int) -> Interval:
     """(n + 1,) sums of the k smallest (side 1) or largest (-1) numbers, from 0."""
-    ends = [np.sort(end)[::side] for end in (x.low, x.high)]
-    sums = Interval(*ends).cumsum(axis=0)
-    zero = np.asarray([x.like(0.0).low.item()], dtype=sums.low.dtype)
-    return Interval(np.concatenate([zero, sums.low]), np.concatenate([zero, sums.high]))
+    ordered = falling(x) if side < 0 else -falling(-x)
+    return join_intervals([x.like(np.zeros(1)), ordered.cumsum(axis=0)])
 
 
 class FScoreFormula(MetricFormula):
@@ -388,7 +386,7 @@ class RankingFormula(MetricFormula):
 
     def value(self, positive, negative):
         """Dynamic programming over the positives: the most of those so far where r negatives stand above the last."""
-        up, down = (_falling(x) for x in (positive, negative))
+        up, down = (falling(x) for x in (positive, negative))
         r = np.arange(len(self.reached))
         counted = down[: len(r) - 1] * np.diff(self.reached)
         pairs = join_intervals([counted[:1] * 0.0, counted.cumsum(axis=0)])
@@ -478,11 +476,6 @@ class PartialAUCFormula(RankingFormula):
         # Delta is linear in the slopes then, and their domain that of pairs with rows of at most b
         pairs = ROCAreaFormula(self.plain, self.P, self.N, self.exact)
         return pairs.law_of_margins(p, y, 2.0 / self.unit, self.b)
-
-
-def _falling(x: Interval) -> Interval:
-    """The k-th largest lies between the k-th largest ends."""
-    return Interval(np.sort(x.low)[::-1], np.sort(x.high)[::-1])
 
 
 def _near_whole(x: float) -> float:

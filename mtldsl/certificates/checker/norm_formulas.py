@@ -8,7 +8,14 @@ import numpy as np
 from scipy.optimize import minimize
 
 from mtldsl.certificates.checker.function import FunctionFormula, UnsupportedFormula, differences
-from mtldsl.certificates.checker.interval import Interval, join_intervals, maximum, spectral_norm, trace_norm
+from mtldsl.certificates.checker.interval import (
+    Interval,
+    falling,
+    join_intervals,
+    maximum,
+    spectral_norm,
+    trace_norm,
+)
 from mtldsl.certificates.checker.limits import SETTINGS
 
 # --------------------------------------------------------------------------------------------------------------
@@ -212,17 +219,11 @@ class SortedL1Formula(FunctionFormula):
                 "sorted_l1_norm with weights that are not descending and >= 0: not convex"
             )
 
-    def _ranked(self, W) -> Interval:
-        """Enclosures of the order statistics: the lower ends in order, and the upper ones."""
-        size = abs(W).reshape(-1)
-        low, high = (np.sort(end)[::-1].copy() for end in (size.low, size.high))
-        return Interval(low, high)
-
     def value(self, W):
-        return (self._ranked(W) * self.number(self.a)).sum()
+        return (falling(abs(W).reshape(-1)) * self.number(self.a)).sum()
 
     def gauge(self, Z):
-        return (self._ranked(Z).cumsum(0) / self.number(self.a).cumsum(0)).max()
+        return (falling(abs(Z).reshape(-1)).cumsum(0) / self.number(self.a).cumsum(0)).max()
 
 
 class GroupsFormula(CellNormFormula):
@@ -323,9 +324,7 @@ class HalfSquaredKSupportFormula(HalfSquaredGroupsFormula):
         return best * 0.5
 
     def conjugate(self, Z):
-        a = self.norms(Z)
-        squares = Interval(*(np.sort(x)[::-1][: self.r] for x in (a.low, a.high))).square()
-        return squares.sum() * 0.5
+        return falling(self.norms(Z))[: self.r].square().sum() * 0.5
 
 
 class FrobeniusFormula(FunctionFormula):
