@@ -151,11 +151,10 @@ class LabelPredictions:
             values = np.arange(2 ** len(clique))
             bits = (values[:, None] >> np.arange(len(clique))[::-1]) & 1
             own = scores[:, self.cliques.starts[c] : self.cliques.starts[c + 1]]
-            for a in range(len(clique)):
-                for b in range(a + 1, len(clique)):
-                    sign = np.where(bits[:, a] == bits[:, b], 2.0, -2.0) / len(values)
-                    pair = clique[a], clique[b]
-                    differences[pair] = differences.get(pair, 0.0) + own @ sign
+            for a, b in combinations(range(len(clique)), 2):
+                sign = np.where(bits[:, a] == bits[:, b], 2.0, -2.0) / len(values)
+                pair = clique[a], clique[b]
+                differences[pair] = differences.get(pair, 0.0) + own @ sign
         pairs = np.array(sorted(differences), dtype=np.int64).reshape(-1, 2)
         ordered = [differences[i, j] for i, j in pairs.tolist()]
         coupling = np.array([np.mean(one) for one in ordered])

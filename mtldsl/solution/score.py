@@ -179,21 +179,20 @@ def evaluate(
     """
     if measure.rows is not None:
         return _of_rows(measure, truth, predicted, names, table, weights, typed)
-    found, positives, all_y, all_p, all_w = np.full(len(truth), np.nan), np.zeros(len(truth)), [], [], []
+    parts: list[tuple] = []
     for i, (y, p) in enumerate(zip(truth, predicted, strict=True)):
         there = ~(np.isnan(y) | np.isnan(p))
-        w = np.ones(int(there.sum())) if weights is None else weights[i][there]
-        found[i] = measure.of_task(y[there], p[there], None if weights is None else w)
-        positives[i] = float(np.sum(w[y[there] > 0]))
-        all_y.append(y[there])
-        all_p.append(p[there])
-        all_w.append(w)
+        parts.append((y[there], p[there], None if weights is None else weights[i][there]))
+    found = np.array([measure.of_task(*part) for part in parts])
     if measure.average == "pooled":
-        w = None if weights is None else np.concatenate(all_w)
-        value = measure.of_task(np.concatenate(all_y), np.concatenate(all_p), w)
-        empty = [name for name, y in zip(names, all_y, strict=True) if not y.size]
-        return Score(value, found, empty, len(found))
-    return mean_score(found, names, positives if measure.average == "support" else None)
+        y, p, w = zip(*parts, strict=True)
+        whole = np.concatenate(y), np.concatenate(p), None if weights is None else np.concatenate(w)
+        empty = [name for name, one in zip(names, y, strict=True) if not one.size]
+        return Score(measure.of_task(*whole), found, empty, len(found))
+    if measure.average == "mean":
+        return mean_score(found, names)
+    positives = [np.count_nonzero(y > 0) if w is None else w[y > 0].sum() for y, _, w in parts]
+    return mean_score(found, names, np.array(positives, dtype=float))
 
 
 def _of_rows(measure: Measure, truth, predicted, names, table: bool, weights, typed: str) -> Score:

@@ -118,12 +118,11 @@ class ScoreIntervals:
                 term="minus(other)",
                 write_instead="call bootstrap of both with the same tasks, metric, n and random_state",
             )
-        found = [
-            Score(a - b, None if ours is None else ours[k] - other.samples_by_task[k])  # type: ignore[index]
-            for k, (a, b) in enumerate(zip(self.samples, other.samples, strict=True))
-            for ours in (self.samples_by_task,)
-        ]
-        both = None if self.estimate.by_task is None else self.estimate.by_task - other.estimate.by_task  # type: ignore[operator]
+        both, by_task = None, [None] * len(self.samples)
+        if self.samples_by_task is not None:  # and those of the same measure are there as well
+            both = self.estimate.by_task - other.estimate.by_task  # type: ignore[operator]
+            by_task = list(self.samples_by_task - other.samples_by_task)  # type: ignore[operator]
+        found = [Score(a, each) for a, each in zip(self.samples - other.samples, by_task, strict=True)]
         estimate = Score(float(self.estimate) - float(other.estimate), both)
         return ScoreIntervals(f"difference in {self.metric}", self.names, estimate, found, self.level)
 
