@@ -28,7 +28,8 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from mtldsl.certificates.free_directions import RowKind, is_between_tasks, rows_and_right, uncharged_kinds
-from mtldsl.normal_form.form import Blocks, FunctionTerm, NormalForm
+from mtldsl.certificates.multipliers import add_absolute
+from mtldsl.normal_form.form import Blocks, NormalForm
 
 # --------------------------------------------------------------------------------------------------------------
 # Rows of tasks, and directions that separate them: found by a linear program or given, and proven in rational numbers.
@@ -463,19 +464,10 @@ def _allowed(form: NormalForm, block: str) -> tuple[np.ndarray, np.ndarray, np.n
             low = np.where(np.broadcast_to(np.isfinite(interval[0]), shape), np.maximum(low, 0.0), low)
             high = np.where(np.broadcast_to(np.isfinite(interval[1]), shape), np.minimum(high, 0.0), high)
         elif not is_between_tasks(f, block):
-            charged |= _touched(f, block, shape)
+            touched = form.zeros()
+            add_absolute(f.map, np.ones(f.map.shape), touched)
+            charged |= touched[block] > 0.0
     return charged, low, high
-
-
-def _touched(f: FunctionTerm, block: str, shape: tuple[int, int]) -> np.ndarray:
-    """The entries that the function's argument depends on."""
-    total = np.zeros(shape)
-    for entry in f.map.entries:
-        if entry.block == block:
-            ones: Any = np.ones(f.map.shape)
-            ones = ones if entry.left is None else abs(entry.left).T @ ones
-            total = total + (ones if entry.right is None else ones @ abs(entry.right).T)
-    return total > 0.0
 
 
 def _is_free_ray(form: NormalForm, blocks: Blocks, direction: Blocks) -> bool:

@@ -25,14 +25,15 @@ import numpy as np
 from mtldsl.certificates.dual_bound import (
     NEGLIGIBLE_ROUNDING_SHARE,
     Bound,
-    GapScale,
     check_weak_duality,
     dual_bound,
+    gradients_of_losses,
     guess,
     objective_scale,
     over,
     prove,
     relative_gap,
+    rough_functions,
     rounding_of,
 )
 from mtldsl.certificates.stationarity import Stationarity, stationarity_of
@@ -53,7 +54,7 @@ class Certificate:
     objective: float
     dual_bound: float
     violation: float
-    scale: float | GapScale
+    scale: float
     note: str = ""
     stationarity: Stationarity | None = None  # of a model that is not convex
     constant: float = 0.0  # belongs to objective and bound, and is not a measure of their size
@@ -113,7 +114,7 @@ def certify(
     function_duals=None,
     *,
     structures: Structures | None = None,
-    scale: float | GapScale | None = None,
+    scale: float | None = None,
     bound_optimum: bool = True,
 ) -> Certificate:
     """The certificate of a primal point and multipliers (None: gradients of the losses at the point).
@@ -138,32 +139,25 @@ def certify(
     def bound_of_kept(kept: NormalForm) -> float:
         # a solver's multipliers may belong to the matrices before these; at a stationary point those of the gradients are exact
         given = dual_bound(kept, blocks, loss_duals, function_duals)[0]
-        if loss_duals is None and function_duals is None and not _rough(kept):
+        if loss_duals is None and function_duals is None and not rough_functions(kept):
             return given  # those of the gradients they are
         return max(given, dual_bound(kept, blocks, None, _balancing(kept, blocks))[0])
 
     stationarity = stationarity_of(
-        form, blocks, structures, bound_of_kept, float(scale), (loss_duals, function_duals)
+        form, blocks, structures, bound_of_kept, scale, (loss_duals, function_duals)
     )
     return Certificate(objective, bound, violation, scale, note, stationarity, form.constant, rounding, proof)
 
 
 def _balancing(form: NormalForm, blocks: Blocks) -> list[np.ndarray]:
     """Gradients of smooth functions, and for the one other function of a block what balances them and the losses' gradients."""
-    g = form.zeros()
-    for loss in form.losses:
-        loss.add_adjoint(loss.gradient(loss.predictions(blocks)), g)
+    g = gradients_of_losses(form, blocks)
     duals = [guess(f, blocks) for f in form.functions]
     for f, dual in zip(form.functions, duals, strict=True):
         f.map.add_adjoint(dual, g)
-    rough = _rough(form)
+    rough = rough_functions(form)
     for k in rough:
         name = form.functions[k].map.identity_of
         if name is not None and not any(form.functions[j].map.identity_of == name for j in rough if j != k):
             duals[k] = -g[name]
     return duals
-
-
-def _rough(form: NormalForm) -> list[int]:
-    """The places of the functions that have no gradient."""
-    return [k for k, f in enumerate(form.functions) if f.is_constraint or not f.atom.is_smooth]

@@ -18,7 +18,6 @@ from mtldsl.certificates.multipliers import (
 )
 from mtldsl.errors import ProofError
 from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm
-from mtldsl.utils.caching import cached_property
 
 # --------------------------------------------------------------------------------------------------------------
 # The relative duality gap, and the size below which an optimum counts as zero when a gap is made relative.
@@ -27,40 +26,19 @@ from mtldsl.utils.caching import cached_property
 #: the smallest number by which anything can be divided
 TINY = float(np.finfo(float).tiny)
 
-
-class GapScale:
-    """`objective_scale(form)`, computed where a size lies below the most that it can be: hardly ever."""
-
-    def __init__(self, form: NormalForm):
-        self.form = form
-        at_zero = SETTINGS.zero_share * abs(form.value_at_zero)
-        self.most = at_zero if math.isfinite(at_zero) else math.inf
-
-    @cached_property
-    def exact(self) -> float:
-        return objective_scale(self.form)
-
-    def __float__(self) -> float:
-        return self.exact
-
-    def __reduce__(self):
-        return float, (self.exact,)  # without the data
-
-    def floor(self, size: float) -> float:
-        """The larger of the two."""
-        return size if size >= self.most else max(size, self.exact)
+_EPS = float(np.finfo(float).eps)
 
 
-def relative_gap(objective: float, bound: float, scale: float | GapScale = 0.0) -> float:
+def relative_gap(objective: float, bound: float, scale: float = 0.0) -> float:
     """(objective - bound) / max(|objective|, |bound|, scale): inf where no finite bound is known."""
     if not (math.isfinite(objective) and math.isfinite(bound)):
         return math.inf
     return (objective - bound) / over(max(abs(objective), abs(bound)), scale)
 
 
-def over(size: float, scale: float | GapScale) -> float:
+def over(size: float, scale: float) -> float:
     """Return what a gap of terms of this size is divided by."""
-    return max(scale.floor(size) if isinstance(scale, GapScale) else max(size, scale), TINY)
+    return max(size, scale, TINY)
 
 
 def objective_scale(form: NormalForm) -> float:
@@ -74,7 +52,8 @@ def objective_scale(form: NormalForm) -> float:
         if loss.intercepts and loss.atom.labels == "real":
             for name in loss.intercepts:
                 zeros[name][0] = _medians(loss)
-            values.append(abs(form.value(zeros)))
+            with np.errstate(over="ignore", invalid="ignore"):
+                values.append(abs(form.value(zeros)))
     finite = [value for value in values if np.isfinite(value)]
     return SETTINGS.zero_share * min(finite) if finite else 0.0
 
@@ -100,7 +79,7 @@ NEGLIGIBLE_ROUNDING_SHARE = 1e-12
 
 
 #: so much of the largest scaling stays inside the domains after rounding
-_INSIDE_SHARE = 1.0 - 4.0 * float(np.finfo(float).eps)
+_INSIDE_SHARE = 1.0 - 4.0 * _EPS
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,10 +135,9 @@ def prove(form: NormalForm, blocks: Blocks, loss_duals=None, function_duals=None
 
 def _infimum_of_losses(form: NormalForm, blocks: Blocks, stuck: str) -> Bound:
     """u = v = 0 is stationary always, and says something where the losses reach their infimum."""
-    zeros = [loss.no_multipliers() for loss in form.losses]
-    infimum = form.constant - sum(loss.conjugate(zero) for loss, zero in zip(form.losses, zeros, strict=True))
+    infimum = form.constant - sum(loss.conjugate(loss.no_multipliers()) for loss in form.losses)
     if abs(relative_gap(form.value(blocks), infimum, objective_scale(form))) < 0.5:
-        return Bound(infimum, "", tuple(zeros), tuple(np.zeros(f.map.shape) for f in form.functions))
+        return _of_no_multipliers(form, infimum)
     return Bound(
         -np.inf,
         f"no term bounds {stuck} in every direction, and the losses' multipliers alone could not be made stationary; "
@@ -176,11 +154,28 @@ def _paid(bound: Bound, form: NormalForm, blocks: Blocks, u, free: dict) -> Boun
     return replace(bound, value=bound.value - paid, paid=paid, region=reach, intercepts=intercepts)
 
 
+def gradients_of_losses(form: NormalForm, blocks: Blocks) -> Blocks:
+    """The sum of A^T times the losses' gradients, on every block."""
+    total = form.zeros()
+    for loss in form.losses:
+        loss.add_adjoint(loss.gradient(loss.predictions(blocks)), total)
+    return total
+
+
 def guess(f: FunctionTerm, blocks: Blocks) -> np.ndarray:
     """A function's multiplier where the solver has none: its gradient, 0 where it has none."""
-    if f.is_constraint or not f.atom.is_smooth:
+    if _is_rough(f):
         return np.zeros(f.map.shape)
     return f.coefficient * f.atom.gradient(f.map.forward(blocks))
+
+
+def rough_functions(form: NormalForm) -> list[int]:
+    """The places of the functions that have no gradient."""
+    return [k for k, f in enumerate(form.functions) if _is_rough(f)]
+
+
+def _is_rough(f: FunctionTerm) -> bool:
+    return f.is_constraint or not f.atom.is_smooth
 
 
 # ----------------------------------------------------------------------------------------------- scaling
@@ -261,8 +256,12 @@ def infimum(form: NormalForm) -> Bound:
     value = _at_zero(form)
     if not math.isfinite(value):
         return Bound(-np.inf, "the terms have no infimum")
+    value -= ROUNDING_UNITS * _EPS * (abs(value) + abs(form.constant))
+    return _of_no_multipliers(form, value)
+
+
+def _of_no_multipliers(form: NormalForm, value: float) -> Bound:
     zeros = tuple(loss.no_multipliers() for loss in form.losses)
-    value -= ROUNDING_UNITS * float(np.finfo(float).eps) * (abs(value) + abs(form.constant))
     return Bound(value, "", zeros, tuple(np.zeros(f.map.shape) for f in form.functions))
 
 
@@ -274,8 +273,6 @@ def _at_zero(form: NormalForm) -> float:
 
 # --------------------------------------------------------------------------------------------------------------
 # How far float64 may misplace an objective and a bound, and who is to blame where they contradict each other by more.
-
-_EPS = float(np.finfo(float).eps)
 
 
 def rounding_of(form: NormalForm, blocks: Blocks, proof: Bound, objective: float) -> float:

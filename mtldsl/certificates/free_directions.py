@@ -148,13 +148,11 @@ def _spanned_entries(f: FunctionTerm, v: np.ndarray) -> np.ndarray:
 
 def _row_kind(rows: np.ndarray, example: int, parts: list[_ResidualPart], m: int) -> RowKind:
     own = [part for part in parts if example in part.rows]
-    if not own:
-        return RowKind(rows, sparse.eye_array(m, format="csr"))
     if len(own) == 1 and own[0].right is None and own[0].lineality is not None:
         N = own[0].lineality  # its own `dual_project` takes the rest
         return RowKind(rows, _sparsest(N), (), (np.abs(N), np.abs(N).T))
     if all(part.right is None and part.mask is not None for part in own):
-        spanned = np.any([part.span(example).any(axis=0) for part in own], axis=0)
+        spanned = np.any([np.zeros(m, bool), *(part.span(example).any(axis=0) for part in own)], axis=0)
         return RowKind(rows, sparse.eye_array(m, format="csr")[:, np.flatnonzero(~spanned)])
     columns = []
     for part in own:

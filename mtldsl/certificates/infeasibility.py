@@ -56,14 +56,11 @@ def feasibility(form: NormalForm, start: Blocks | None = None) -> FeasibilityRes
     sets = [cast(Set, f.atom) for f in constraints]
     only = replace(form, losses=(), functions=constraints, constant=0.0)
     x0 = form.zeros() if start is None else start
-    shapes = [(name, array.shape, array.size) for name, array in x0.items()]
+    ends = np.cumsum([array.size for array in x0.values()])[:-1]
 
     def blocks_of(flat) -> Blocks:
-        found, at = {}, 0
-        for name, shape, size in shapes:
-            found[name] = flat[at : at + size].reshape(shape)
-            at += size
-        return found
+        parts = zip(x0.items(), np.split(flat, ends), strict=True)
+        return {name: part.reshape(array.shape) for (name, array), part in parts}
 
     def separation(flat):
         x, gradient = blocks_of(flat), form.zeros()
@@ -73,9 +70,9 @@ def feasibility(form: NormalForm, start: Blocks | None = None) -> FeasibilityRes
             v = image - atom.project(image)
             total += 0.5 * float(np.vdot(v, v))
             f.map.add_adjoint(v, gradient)
-        return total, np.concatenate([gradient[name].ravel() for name, *_ in shapes])
+        return total, np.concatenate([gradient[name].ravel() for name in x0])
 
-    first = np.concatenate([x0[name].ravel() for name, *_ in shapes])
+    first = np.concatenate([array.ravel() for array in x0.values()])
     iterations = SETTINGS.lbfgs_iterations
     options = {"maxiter": iterations, "maxfun": 2 * iterations, "ftol": 0.0, "gtol": 0.0}
     from scipy.optimize import minimize  # slow to import, and rarely needed

@@ -63,14 +63,14 @@ def magnitudes(form: NormalForm, u, v, only: Collection[str] | None = None) -> B
         add_magnitudes(loss, dual, size, _is_needed(loss.map, only))
     for f, dual in zip(form.functions, v, strict=True):
         if _is_needed(f.map, only):
-            _add_absolute(f.map, np.abs(dual), size)
+            add_absolute(f.map, np.abs(dual), size)
     return size
 
 
 def add_magnitudes(loss: LossTerm, dual, size: Blocks, on_weights: bool = True) -> None:
     """Add |A|^T |u| of one loss, `on_weights` too or on its intercepts alone."""
     if on_weights:
-        _add_absolute(loss.map, loss.absolute_adjoint(dual), size)
+        add_absolute(loss.map, loss.absolute_adjoint(dual), size)
     for name in loss.intercepts:
         size[name] += loss.absolute_sums(dual)[None, :]
 
@@ -79,7 +79,8 @@ def _is_needed(linear_map, only: Collection[str] | None) -> bool:
     return only is None or any(name in only for name in linear_map.blocks)
 
 
-def _add_absolute(linear_map, Z, into: Blocks) -> None:
+def add_absolute(linear_map, Z, into: Blocks) -> None:
+    """Add |A|^T Z of a map to every block."""
     for entry in linear_map.entries:
         image = Z
         if entry.left is not None:

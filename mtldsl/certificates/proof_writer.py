@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog, minimize, nnls
+from scipy.special import logsumexp, softmax
 
 from mtldsl.atoms.atom import REGISTRY
 from mtldsl.atoms.inference.cliques import GAP
@@ -198,14 +199,11 @@ def _parameters(atom) -> dict:
         value = getattr(atom, field.name)
         if isinstance(value, Atom):  # the norm of a ball
             found[field.name] = {"word": value.name, "parameters": _parameters(value)}
-            continue
-        if isinstance(value, SpectralMatrix):
-            value = 0.5 * (value.dense() + value.dense().T)
+        elif isinstance(value, SpectralMatrix):
+            found[field.name] = 0.5 * (value.dense() + value.dense().T)
         elif hasattr(value, "trace") and not isinstance(value, np.ndarray):  # the range of a covariance
-            field_name, value = "trace", value.trace
-            found[field_name] = float(value)
-            continue
-        if value is None or isinstance(value, (bool, int, float, str, np.ndarray, np.generic)):
+            found["trace"] = float(value.trace)
+        elif value is None or isinstance(value, (bool, int, float, str, np.ndarray, np.generic)):
             found[field.name] = value
         elif sparse.issparse(value):
             found[field.name] = value.toarray()
@@ -289,7 +287,7 @@ class SolutionCertificate:
             )  # fmt: skip
         claimed = {
             "objective": self.objective, "dual_bound": self.dual_bound, "violation": self.violation, "tol": self.tol,
-            "status": self.status, "scale": float(self.certificate.scale),
+            "status": self.status, "scale": self.certificate.scale,
         }  # fmt: skip
         return save_proof(
             path,
@@ -383,7 +381,7 @@ def labellings_of(loss: LabelGraphTerm, dual: LabelDual) -> dict | None:
             known[gaps.tobytes()] = beside, loss.cliques.indicators(beside)
         beside, vertices = known[gaps.tobytes()]
         if scores is not None:
-            share = _softmax(vertices @ scores[i])
+            share = softmax(vertices @ scores[i])
             if dual.flips is not None:
                 p = label_flip_probabilities(dual.flips, truth[None])[0]
                 share = _with_flips(share, beside, truth, p, dual.flips[0])
@@ -402,11 +400,6 @@ def labellings_of(loss: LabelGraphTerm, dual: LabelDual) -> dict | None:
         "weights": np.concatenate(weights),
         "starts": np.cumsum(counts).astype(np.int64),
     }
-
-
-def _softmax(values) -> np.ndarray:
-    weights = np.exp(values - values.max())
-    return weights / weights.sum()
 
 
 def _with_flips(share, every, truth, p, s) -> np.ndarray:
@@ -447,9 +440,7 @@ def _of_largest_entropy(vertices, mean) -> np.ndarray:
 
     def value(x):
         values = vertices @ x
-        p = _softmax(values)
-        top = values.max()
-        return top + np.log(np.exp(values - top).sum()) - mean @ x, p @ vertices - mean
+        return logsumexp(values) - mean @ x, softmax(values) @ vertices - mean
 
     found = minimize(
         value,
@@ -458,4 +449,4 @@ def _of_largest_entropy(vertices, mean) -> np.ndarray:
         method="L-BFGS-B",
         options={"maxiter": 1000, "gtol": 1e-12, "ftol": 1e-16},
     )
-    return _softmax(vertices @ found.x)
+    return softmax(vertices @ found.x)

@@ -19,11 +19,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from mtldsl.atoms.prox.composition import prox_of_sum, unsupported_reason
 from mtldsl.atoms.regularizers.spectral_norms import RANK_ROUNDING_SHARE
+from mtldsl.certificates.dual_bound import gradients_of_losses, guess, rough_functions
+from mtldsl.certificates.multipliers import add_magnitudes
 from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm
 from mtldsl.normal_form.reductions.block_reductions import FixedStructures
 from mtldsl.normal_form.terms.structure_term import (
@@ -92,10 +95,10 @@ def finite_steps(form: NormalForm, x: Blocks, tol: float) -> tuple[float, Blocks
 
 def _in_turn(form: NormalForm, x: Blocks, reach: float) -> Iterator[Blocks]:
     """One step of each kind after another, so that a limit leaves some of each."""
-    rough = [f for f in form.functions if not f.atom.convex]
     kinds = [
-        (_of_sizes if f.atom.separable in ("entries", "rows") else _of_spectrum)(f, x, form, reach)
-        for f in rough
+        (_of_sizes if f.atom.separable in ("entries", "rows") else _of_spectrum)(f, name, x, form, reach)
+        for f in form.functions
+        if not f.atom.convex and reach > 0.0 and (name := _argument_of(f)) is not None
     ]
     kinds += [_of_scale(form, x), _fixed(form, x, reach)]
     while kinds:
@@ -107,11 +110,8 @@ def _in_turn(form: NormalForm, x: Blocks, reach: float) -> Iterator[Blocks]:
                 yield step
 
 
-def _of_spectrum(f: FunctionTerm, x: Blocks, form: NormalForm, reach: float) -> Iterator[Blocks]:
+def _of_spectrum(f: FunctionTerm, name: str, x: Blocks, form: NormalForm, reach: float) -> Iterator[Blocks]:
     """Steps of the weights that a penalty is a function of."""
-    name = _argument_of(f)
-    if name is None or reach == 0.0:
-        return
     multiple, W = abs(f.map.multiple_of(name)), x[name]
     U, s, Vt = svd(W)
     alive = int(np.count_nonzero(s > RANK_ROUNDING_SHARE * s.max(initial=0.0)))
@@ -119,13 +119,17 @@ def _of_spectrum(f: FunctionTerm, x: Blocks, form: NormalForm, reach: float) -> 
     for moved in _spectra(s, [kink / multiple for kink in f.atom.kinks], reach):
         if 0.0 < np.linalg.norm(moved - s) <= reach:
             yield x | {name: (U * moved) @ Vt}
-    pull = _pull(form, x, name)  # beside the singular vectors that there are
+    pull = -gradients_of_losses(form, x)[name]  # beside the singular vectors that there are
     pull = pull - U @ (U.T @ pull)
     pull = pull - (pull @ Vt.T) @ Vt
     if np.linalg.norm(pull) > 0:
         P, _, Qt = svd(pull)
-        for share in (1.0, 0.1, 0.01):
-            yield x | {name: W + share * reach * np.outer(P[:, 0], Qt[0])}
+        yield from _grown(x, name, reach * np.outer(P[:, 0], Qt[0]))
+
+
+def _grown(x: Blocks, name: str, step: np.ndarray) -> Iterator[Blocks]:
+    for share in (1.0, 0.1, 0.01):
+        yield x | {name: x[name] + share * step}
 
 
 def _argument_of(f: FunctionTerm) -> str | None:
@@ -134,22 +138,11 @@ def _argument_of(f: FunctionTerm) -> str | None:
     return name if f.map.offset is None else None
 
 
-def _pull(form: NormalForm, x: Blocks, name: str) -> np.ndarray:
-    """Return where the losses draw a block."""
-    g = form.zeros()
-    for loss in form.losses:
-        loss.add_adjoint(loss.gradient(loss.predictions(x)), g)
-    return -g[name]
-
-
-def _of_sizes(f: FunctionTerm, x: Blocks, form: NormalForm, reach: float) -> Iterator[Blocks]:
+def _of_sizes(f: FunctionTerm, name: str, x: Blocks, form: NormalForm, reach: float) -> Iterator[Blocks]:
     """Steps of single entries, or of rows: those next to zero or a kink, and of those that are zero the one that is drawn most."""
-    name = _argument_of(f)
-    if name is None or reach == 0.0:
-        return
     atom, W, multiple = f.atom, x[name], abs(f.map.multiple_of(name))
     sizes = np.abs if atom.separable == "entries" else lambda A: np.linalg.norm(A, axis=1, keepdims=True)
-    t, pull = sizes(W), _pull(form, x, name)
+    t, pull = sizes(W), -gradients_of_losses(form, x)[name]
     ends = [0.0, *(kink / multiple for kink in atom.kinks)]
     past = [end * (1.0 + side * SETTINGS.passed_kink_share) for end in ends[1:] for side in (-1, 1)]
     away = np.where(t > 0, np.min([np.abs(t - end) for end in ends], axis=0), np.inf)
@@ -162,8 +155,7 @@ def _of_sizes(f: FunctionTerm, x: Blocks, form: NormalForm, reach: float) -> Ite
     drawn = np.where(t > 0, 0.0, sizes(pull))
     if drawn.any():
         alone = pull * (np.arange(t.size).reshape(t.shape) == np.argmax(drawn)) / drawn.max()
-        for share in (1.0, 0.1, 0.01):
-            yield x | {name: W + share * reach * alone}
+        yield from _grown(x, name, reach * alone)
 
 
 def _spectra(s: np.ndarray, kinks: list[float], reach: float) -> Iterator[np.ndarray]:
@@ -257,15 +249,16 @@ def first_order_residuals(
                 return None
             found[loss.typed] = apart
         loss.add_adjoint(u, of_losses)
-        for (
-            name
-        ) in loss.intercepts:  # where multipliers balance each other, their sum is not a measure of size
-            magnitudes[name] += np.add.reduceat(np.abs(u), loss.tasks.offsets[:-1])[None, :]
+        # where multipliers balance each other, their sum is not a measure of size
+        add_magnitudes(loss, u, magnitudes, on_weights=False)
     floor = max(GRADIENT_FLOOR_SHARE * form.slope_at_zero, _TINY)
     sizes = {name: float(np.linalg.norm(part)) for name, part in of_losses.items()}
     for name, part in of_losses.items():
         g[name] += part
-    v = _known(form, x, function_duals)
+    rough = rough_functions(form)
+    given: Any = [None] * len(form.functions) if function_duals is None else function_duals
+    given = [None if dual is None else np.asarray(dual, float) for dual in given]
+    v: list[Any] = [given[k] if k in rough else guess(f, x) for k, f in enumerate(form.functions)]
     for f, dual in zip(form.functions, v, strict=True):
         if dual is not None:
             into = form.zeros()
@@ -273,7 +266,6 @@ def first_order_residuals(
             for name, part in into.items():
                 g[name] += part
                 sizes[name] = max(sizes[name], float(np.linalg.norm(part)))
-    rough = [k for k, f in enumerate(form.functions) if f.is_constraint or not f.atom.is_smooth]
     left = 0.0
     for name, residual in g.items():
         own = [k for k in rough if form.functions[k].map.multiple_of(name)]
@@ -320,17 +312,6 @@ def _loss_distance(loss: LossTerm, z, u, usual) -> float | None:
     except NotImplementedError:
         return None
     return float(np.max(apart / np.maximum(lengths, _TINY)))
-
-
-def _known(form: NormalForm, x: Blocks, function_duals) -> list:
-    known: list[np.ndarray | None] = []
-    for k, f in enumerate(form.functions):
-        if not f.is_constraint and f.atom.is_smooth:
-            known.append(f.coefficient * f.atom.gradient(f.map.forward(x)))
-        else:
-            given = None if function_duals is None else function_duals[k]
-            known.append(None if given is None else np.asarray(given, float))
-    return known
 
 
 def _distance(f, w, v, length: float, largest: float, usual: float) -> float:
@@ -452,21 +433,19 @@ def profile_gradient(form: NormalForm, blocks: Blocks) -> float | None:
     smooth, that is the gradient g. None where a loss is not smooth, or no exact prox of the others' sum is known.
     """
     others: dict[str, list] = {}
-    for f in form.functions:
-        if f.is_constraint or not f.atom.is_smooth:
-            if f.map.identity_of is None:
-                return None
-            others.setdefault(f.map.identity_of, []).append((f.coefficient, f.atom))
+    rough = rough_functions(form)
+    for f in (form.functions[k] for k in rough):
+        if f.map.identity_of is None:
+            return None
+        others.setdefault(f.map.identity_of, []).append((f.coefficient, f.atom))
     if not all(loss.atom.smooth for loss in form.losses) or any(
         unsupported_reason(terms) for terms in others.values()
     ):
         return None
-    of_losses, of_functions = form.zeros(), form.zeros()
-    for loss in form.losses:
-        loss.add_adjoint(loss.gradient(loss.predictions(blocks)), of_losses)
-    for f in form.functions:
-        if not f.is_constraint and f.atom.is_smooth:
-            f.map.add_adjoint(f.coefficient * f.atom.gradient(f.map.forward(blocks)), of_functions)
+    of_losses, of_functions = gradients_of_losses(form, blocks), form.zeros()
+    for k, f in enumerate(form.functions):
+        if k not in rough:
+            f.map.add_adjoint(guess(f, blocks), of_functions)
     sizes = [np.sqrt(sum(np.vdot(part, part) for part in of.values())) for of in (of_losses, of_functions)]
     total = 0.0
     for name, x in blocks.items():

@@ -80,37 +80,8 @@ def _intercept(term: Term, blocks: Blocks) -> np.ndarray | None:
     return blocks[names[0]][0].copy() if names else None
 
 
-class StoredField:
-    """One field in a file: as arrays, as JSON, or both."""
-
-    name: str
-
-    def put(self, value, plain: dict, arrays: Arrays) -> None:
-        """Add what the file holds of the field."""
-        raise NotImplementedError
-
-    def take(self, plain: dict, arrays: Arrays):
-        """The field from what the file holds. ValueError or KeyError where that is not whole."""
-        raise NotImplementedError
-
-
 @dataclass(frozen=True)
-class ArrayField(StoredField):
-    """A field that is one array under its own name, or None where it is not required."""
-
-    name: str
-    required: bool = False
-
-    def put(self, value, plain, arrays):
-        if value is not None:
-            arrays[self.name] = value
-
-    def take(self, plain, arrays):
-        return arrays[self.name] if self.required else arrays.get(self.name)
-
-
-@dataclass(frozen=True)
-class ObjectField(StoredField):
+class ObjectField:
     """A field that is an object, kept as plain facts in the JSON and arrays whose names begin with `prefix`.
 
     stored   : object -> (facts, arrays)
@@ -127,14 +98,16 @@ class ObjectField(StoredField):
         """The part of a class that has both methods itself."""
         return cls(name, prefix, kind.stored, kind.restored)
 
-    def put(self, value, plain, arrays):
+    def put(self, value, plain: dict, arrays: Arrays) -> None:
+        """Add what the file holds of the field."""
         if value is None:
             plain[self.name] = None
             return
         plain[self.name], own = self.stored(value)
         arrays |= {self.prefix + key: array for key, array in own.items()}
 
-    def take(self, plain, arrays):
+    def take(self, plain: dict, arrays: Arrays) -> Any:
+        """The field from what the file holds. ValueError or KeyError where that is not whole."""
         facts, n = plain.get(self.name), len(self.prefix)
         if facts is None:
             return None
@@ -149,13 +122,15 @@ class ObjectField(StoredField):
 class SolutionField:
     """Something that a solution tells beside its weights.
 
-    read  : {field of Solution: value} of a solve; {} where the model has nothing of the kind
-    kept  : how a file keeps each of these fields
-    check : ValueError where the fields of a file cannot be what `read` found
+    read    : {field of Solution: value} of a solve; {} where the model has nothing of the kind
+    arrays  : those of these fields that are one array or None, kept under their own names
+    objects : how a file keeps the others
+    check   : ValueError where the fields of a file cannot be what `read` found
     """
 
     read: Callable[[SolvedModel], dict[str, Any]]
-    kept: tuple[StoredField, ...]
+    arrays: tuple[str, ...] = ()
+    objects: tuple[ObjectField, ...] = ()
     check: Callable[[dict], None] = field(default=lambda fields: None)
 
 

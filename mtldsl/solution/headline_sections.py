@@ -20,11 +20,10 @@ from mtldsl.data.tasks import Tasks
 from mtldsl.display.html import Figure, KeyFigure, PageSection, figure
 from mtldsl.display.sections import GOOD, NEUTRAL, WRONG, Panel
 from mtldsl.errors import MissingExtraError
-from mtldsl.solution.measures import MEASURES, Measure, name_of
+from mtldsl.solution.measures import MEASURES, SETTINGS, Measure, name_of
 from mtldsl.solution.predictors import predictor_class, sign_tasks
 from mtldsl.solution.score import as_measure
-from mtldsl.solution.score_intervals import SETTINGS as INTERVALS
-from mtldsl.solution.score_intervals import ScoredMeasure, choose_measures
+from mtldsl.solution.score_intervals import ScoredMeasure, choose_measures, shortened
 from mtldsl.solution.task_predictors import PerTaskPredictor
 from mtldsl.solvers.explanation import Explanation
 from mtldsl.solvers.multistart import seen_by_solvers
@@ -163,14 +162,13 @@ class ReportContext:
         """The rows that are scored, in words."""
         if self.tasks is None:
             return "the rows that it was learned on, which flatters it"
-        count = f"{self.n_rows:,} row" + ("" if self.n_rows == 1 else "s")
+        count = several(self.n_rows, "row")
         if self.flatters:
             return f"{count} that it was learned on, which flatters it"
         if self.n_seen == 0:
             return f"{count} that were not learned on"
-        return f"{count} that you gave" + (
-            f" ({self.n_seen:,} equal rows that were learned on)" if self.n_seen else ""
-        )
+        equal = f" ({self.n_seen:,} equal rows that were learned on)" if self.n_seen else ""
+        return f"{count} that you gave{equal}"
 
     @property
     def _learned(self) -> Tasks | None:
@@ -283,13 +281,17 @@ def data(facts: ReportContext) -> PageSection:
 def model(facts: ReportContext) -> PageSection:
     """The formula, its symbols, and the model as typed."""
     solution = facts.solution
-    typed = "\n".join(
-        [solution.model, *(f"{name} = {value:g}" for name, value in solution.parameters.items())]
-    )
-    panel = Panel("", formula=solution.formula, folded=[Panel("As typed", text=typed)])
+    typed = typed_model(solution)
     if solution.formula is None:
-        panel = Panel("", text=typed)
+        return PageSection("The model", panels=[Panel("", text=typed)])
+    panel = Panel("", formula=solution.formula, folded=[Panel("As typed", text=typed)])
     return PageSection("The model", panels=[panel])
+
+
+def typed_model(solution: Any) -> str:
+    """The model as typed, and a line a parameter."""
+    values = (f"{name} = {value:g}" for name, value in solution.parameters.items())
+    return "\n".join([solution.model, *values])
 
 
 def solvers(facts: ReportContext) -> PageSection | None:
@@ -362,11 +364,10 @@ def lead(facts: ReportContext) -> list[str]:
     solution = facts.solution
     what = f"{several(len(solution.task_names), 'task')}, {several(len(solution.W), 'feature')}"
     trained = facts.training
-    rows = (
-        ""
-        if trained is None
-        else f", learned from {several(trained.X.shape[0] if trained.is_shared else trained.n_samples, 'row')}"
-    )
+    rows = ""
+    if trained is not None:
+        n = trained.X.shape[0] if trained.is_shared else trained.n_samples
+        rows = f", learned from {several(n, 'row')}"
     return [*said, f"{what}{rows}; solved in {solution._time_said}."]
 
 
@@ -395,14 +396,12 @@ def _of_scores(facts: ReportContext) -> list[KeyFigure]:
     if first is None or facts.tasks is None:
         return [KeyFigure("score on new rows", "not known", _why_not(facts, first))]
     score, low, high, guess, better = first.overall
-    whole = np.isnan(first.by_task).all()
-    of = "" if whole or first.n_tasks == 1 else f", mean of {first.n_tasks:,} tasks"
-    means = (
-        []
-        if np.isnan(low)
-        else [f"{100 * INTERVALS.level_share:g} % interval: {shortened(low)} to {shortened(high)}"]
-    )
-    means = means if first.sound else ["too few labels in some tasks for an interval"]
+    of = f", mean of {first.mean_of:,} tasks" if first.mean_of else ""
+    means = []
+    if not first.sound:
+        means.append("too few labels in some tasks for an interval")
+    elif not np.isnan(low):
+        means.append(f"{100 * SETTINGS.level_share:g} % interval: {shortened(low)} to {shortened(high)}")
     if first.separate is not None:
         means.append(first.beside_separate)
     if not np.isnan(guess):
@@ -413,11 +412,10 @@ def _of_scores(facts: ReportContext) -> list[KeyFigure]:
         "rows learned on" if facts.flatters else "held out" if facts.n_seen == 0 else "on rows that you gave"
     )
     tiles = [KeyFigure(f"{first.name}{of}, {rows}", shortened(score), "; ".join(means), tone)]
-    known = ~np.isnan(first.better)
-    if known.sum() > 1:
-        count = int((first.better > 0).sum())
-        rest = "" if count == known.sum() else "; of the others chance may be the reason"
-        tiles.append(KeyFigure("shown task by task to beat a guess", f"{count:,} of {known.sum():,} tasks", f"by {first.name}, on the rows of one task alone{rest}"))  # fmt: skip
+    count, known = first.beats
+    if known > 1:
+        rest = "" if count == known else "; of the others chance may be the reason"
+        tiles.append(KeyFigure("shown task by task to beat a guess", f"{count:,} of {known:,} tasks", f"by {first.name}, on the rows of one task alone{rest}"))  # fmt: skip
     return tiles
 
 
@@ -433,27 +431,23 @@ def _judged(facts: ReportContext) -> list[str]:
     first = facts.first
     if facts.scored is None:
         return ["Nothing is said here of how well it predicts: no rows with labels were given."]
-    if first is None or facts.tasks is None:
-        return (
-            ["Nothing is known of how well it predicts new rows: none were held out."]
-            if facts.tasks is None
-            else []
-        )
+    if facts.tasks is None:
+        return ["Nothing is known of how well it predicts new rows: none were held out."]
+    if first is None:
+        return []
     score, low, high, guess, _ = first.overall
-    mean = (
-        ""
-        if first.n_tasks == 1 or np.isnan(first.by_task).all()
-        else f", in the mean of {first.n_tasks:,} tasks,"
-    )
+    mean = f", in the mean of {first.mean_of:,} tasks," if first.mean_of else ""
     ends = "" if np.isnan(low) or not first.sound else f" ({shortened(low)} to {shortened(high)})"
     said = f"{'WARNING: on' if facts.flatters else 'On'} {facts.rows}, its {first.name}{mean} is {shortened(score)}{ends}"
     said += "" if np.isnan(guess) else f", a guess has {shortened(guess)}: {_compare_to_guess(first)}"
-    beside = first.beside_separate
-    absent = f"{several(facts.n_absent, 'task')} of {len(facts.solution.task_names):,} {'has' if facts.n_absent == 1 else 'have'} no rows here, and {'is' if facts.n_absent == 1 else 'are'} not scored."
-    return [
-        f"{said}." + (f" {beside[0].upper()}{beside[1:]}." if beside else ""),
-        *([absent] if facts.n_absent else []),
-    ]
+    beside, n = first.beside_separate, facts.n_absent
+    found = [f"{said}." + (f" {beside[0].upper()}{beside[1:]}." if beside else "")]
+    if n:
+        have, are = ("has", "is") if n == 1 else ("have", "are")
+        found.append(
+            f"{several(n, 'task')} of {len(facts.solution.task_names):,} {have} no rows here, and {are} not scored."
+        )
+    return found
 
 
 def _unfinished(facts: ReportContext) -> list[str]:
@@ -471,10 +465,9 @@ def _compare_to_guess(first: ScoredMeasure) -> str:
     if np.isnan(better):
         gain = first.by.direction * (score - guess)
         return "without an interval, nobody knows whether that is chance" if gain > 0 else "no better than a guess"  # fmt: skip
-    known = ~np.isnan(first.better)
-    count = int((first.better > 0).sum())
-    if better > 0 and known.sum() > 1 and count < known.sum():
-        return f"better than a guess in the mean, and by itself in {count:,} of {known.sum():,} tasks"
+    count, known = first.beats
+    if better > 0 and count < known > 1:
+        return f"better than a guess in the mean, and by itself in {count:,} of {known:,} tasks"
     return {1.0: "better than a guess", 0.0: "not shown to be better than a guess"}.get(better, "WORSE than a guess")  # fmt: skip
 
 
@@ -490,15 +483,3 @@ def _percent(share: float) -> str:
 
 def several(count: int, noun: str) -> str:
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
-
-
-def shortened(value: float) -> str:
-    """Three decimals, of large numbers four digits; zero without a sign.
-
-    >>> shortened(-0.0004), shortened(0.25), shortened(-12345.6), shortened(float("nan"))
-    ('0.000', '0.250', '-12,346', '-')
-    """
-    if np.isnan(value):
-        return "-"
-    shown = f"{value:.3f}" if abs(value) < 1e3 else f"{value:,.0f}"
-    return shown.removeprefix("-") if not float(shown.replace(",", "")) else shown

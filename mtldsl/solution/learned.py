@@ -17,7 +17,7 @@ from mtldsl.language.learned_unknowns import LearnedUnknown
 from mtldsl.normal_form.canonicalize import learned_row_names
 from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
 from mtldsl.normal_form.terms.structure_term import StructureTerm, structure_terms
-from mtldsl.solution.fields import ArrayField, SolutionField, SolvedModel, require_per_task
+from mtldsl.solution.fields import SolutionField, SolvedModel, require_per_task
 from mtldsl.utils.caching import Lazy
 from mtldsl.utils.files import checked_csr, require_shapes
 from mtldsl.utils.memory import require_memory
@@ -71,11 +71,11 @@ def _read(run: SolvedModel) -> dict[str, object]:
 
 
 def _check(fields: dict) -> None:
-    for name in ("task_weights", "noise_levels"):
+    for name in CALIBRATION.arrays:
         require_per_task(fields, name, some="kinds" in fields["loss"])
 
 
-CALIBRATION = SolutionField(_read, (ArrayField("task_weights"), ArrayField("noise_levels")), _check)
+CALIBRATION = SolutionField(_read, ("task_weights", "noise_levels"), check=_check)
 
 
 # --------------------------------------------------------------------------------------------------------------

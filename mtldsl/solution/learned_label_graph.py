@@ -21,7 +21,7 @@ from mtldsl.language.objective import Objective
 from mtldsl.normal_form.canonicalize import linear_map
 from mtldsl.normal_form.form import Blocks
 from mtldsl.normal_form.terms.label_graph_term import LabelGraphTerm
-from mtldsl.solution.fields import ArrayField, ObjectField, SolutionField, SolvedModel
+from mtldsl.solution.fields import ObjectField, SolutionField, SolvedModel
 from mtldsl.solvers.solver import Point
 from mtldsl.utils.files import require_shapes
 
@@ -151,11 +151,10 @@ class LabelPredictions:
             values = np.arange(2 ** len(clique))
             bits = (values[:, None] >> np.arange(len(clique))[::-1]) & 1
             own = scores[:, self.cliques.starts[c] : self.cliques.starts[c + 1]]
-            for a in range(len(clique)):
-                for b in range(a + 1, len(clique)):
-                    sign = np.where(bits[:, a] == bits[:, b], 2.0, -2.0) / len(values)
-                    pair = clique[a], clique[b]
-                    differences[pair] = differences.get(pair, 0.0) + own @ sign
+            for a, b in combinations(range(len(clique)), 2):
+                sign = np.where(bits[:, a] == bits[:, b], 2.0, -2.0) / len(values)
+                pair = clique[a], clique[b]
+                differences[pair] = differences.get(pair, 0.0) + own @ sign
         pairs = np.array(sorted(differences), dtype=np.int64).reshape(-1, 2)
         ordered = [differences[i, j] for i, j in pairs.tolist()]
         coupling = np.array([np.mean(one) for one in ordered])
@@ -234,30 +233,24 @@ class LearnedGraph:
         graph.add_nodes_from(
             (name, {"weight": float(w)}) for name, w in zip(self.names, self.node_weights, strict=True)
         )
-        squares: dict[tuple[int, int], float] = {}
-        holding: dict[tuple[int, int], list[tuple[str, ...]]] = {}
-        own: dict[tuple[int, int], int] = {}
+        holding: dict[tuple[int, int], list[int]] = {}  # the cliques with weights that hold a pair
         for c in self.used.tolist():
-            clique = self.cliques.members[c]
-            for pair in combinations(clique, 2):
-                squares[pair] = squares.get(pair, 0.0) + float(self.weights[c]) ** 2
-                holding.setdefault(pair, []).append(self.labels_of(c))
-            if len(clique) == 2:
-                own[clique] = c
-        for pair, coupling, attraction in zip(
-            map(tuple, self.pairs.tolist()), self.coupling, self.attraction, strict=True
-        ):
-            facts = {
-                "weight": squares[pair] ** 0.5,
+            for pair in combinations(self.cliques.members[c], 2):
+                holding.setdefault(pair, []).append(c)
+        each = zip(map(tuple, self.pairs.tolist()), self.coupling, self.attraction, strict=True)
+        for pair, coupling, attraction in each:
+            mine = holding[pair]
+            facts: dict[str, object] = {
+                "weight": sum(float(self.weights[c]) ** 2 for c in mine) ** 0.5,
                 "coupling": float(coupling),
                 "attraction": float(attraction),
             }
-            if pair in own:
-                facts |= {
-                    key: value for key, value in self.facts_of(own[pair]).items() if key in ("share", "added")
-                }
-            if any(len(clique) > 2 for clique in holding[pair]):
-                facts["cliques"] = holding[pair]
+            for c in mine:
+                if self.cliques.members[c] == pair:
+                    own = self.facts_of(c)
+                    facts |= {key: own[key] for key in ("share", "added") if key in own}
+                else:
+                    facts["cliques"] = [self.labels_of(k) for k in mine]
             graph.add_edge(*(self.names[k] for k in pair), **facts)
         graph.graph["cliques"] = [self.facts_of(c) for c in self.used.tolist()]
         return graph
@@ -346,22 +339,18 @@ def _certified_rows(run: SolvedModel) -> np.ndarray | None:
 def _shares(objective: Objective, cliques: Cliques, blocks: Blocks) -> np.ndarray | None:
     """eta of the penalty's minimum over eta: in proportion to the norms of the cliques, but 1 at most, r together."""
     found = [
-        (t.atom, t.argument, r)
+        t
         for t in objective.terms
-        if isinstance(t.atom, MatrixFunction) and (r := t.atom.k_support) and t.coefficient.value > 0
+        if isinstance(t.atom, MatrixFunction) and t.atom.k_support and t.coefficient.value > 0
     ]
-    if len(found) != 1 or cliques_of(found[0][1]) != cliques:
+    if len(found) != 1 or cliques_of(found[0].argument) != cliques:
         return None
-    atom, argument, r = (
-        cast(ColumnGroups, found[0][0]),
-        found[0][1],
-        found[0][2],
-    )  # k_support is of groups of columns
+    atom = cast(ColumnGroups, found[0].atom)  # k_support is of groups of columns
     columns = tuple(tuple(cliques.columns(c).tolist()) for c in range(cliques.n_cliques))
     if atom.columns != columns:  # the user's own groups
         return None
-    norms = atom.norms(linear_map(argument).forward(blocks))
-    return shares_of_norms(norms, r, 0.0)
+    norms = atom.norms(linear_map(found[0].argument).forward(blocks))
+    return shares_of_norms(norms, cast(int, atom.k_support), 0.0)
 
 
 def _rounds(point: Point | None, n_cliques: int) -> np.ndarray | None:
@@ -379,5 +368,5 @@ def _check(fields: dict) -> None:
 
 
 LABEL_GRAPH = SolutionField(
-    _read, (ObjectField.of("label_graph", "graph:", LearnedGraph), ArrayField("certified")), _check
+    _read, ("certified",), (ObjectField.of("label_graph", "graph:", LearnedGraph),), _check
 )

@@ -16,14 +16,22 @@ from mtldsl.utils.validation import quoted
 
 @dataclass(frozen=True)
 class MeasureSettings:
-    """Limits of measures.
+    """Limits of measures and of the intervals of scores.
 
-    rare_share : a label is rare whose smaller class has less than this: accuracy is content with weights of zero
-    slab_pairs : pairs of rows that are compared at once
+    rare_share      : a label is rare whose smaller class has less than this: accuracy is content with weights of zero
+    slab_pairs      : pairs of rows that are compared at once
+    counted_entries : numbers that counts of rows may take at a time
+    level_share     : samples between the ends of an interval
+    r2_rows         : labels of a task below which R^2 has no interval, nor a mean that it is in: its samples are wide, and lie below the score
+    gain_tol        : difference that three decimals do not show: it is none
     """
 
     rare_share: float = 0.3
     slab_pairs: int = 2_000_000
+    counted_entries: int = 4_000_000
+    level_share: float = 0.95
+    r2_rows: int = 10
+    gain_tol: float = 5e-4
 
 
 SETTINGS = MeasureSettings()

@@ -20,12 +20,10 @@ from mtldsl.data.scaling import STRATEGIES
 from mtldsl.data.table_description import NOTHING_KNOWN, DataDescription
 from mtldsl.errors import DataError, ModelError
 from mtldsl.solution.fields import (
-    ArrayField,
     Arrays,
     ObjectField,
     SolutionField,
     SolvedModel,
-    StoredField,
     require_per_task,
 )
 from mtldsl.solution.learned import CALIBRATION, LearnedMatrix, LearnedWeights
@@ -64,7 +62,7 @@ def _restore_learned(parts: dict[str, dict], arrays: Arrays) -> dict:
 
 
 READOUTS: tuple[SolutionField, ...] = (
-    SolutionField(_learned, (ObjectField("learned", "learned:", _store_learned, _restore_learned),)),
+    SolutionField(_learned, objects=(ObjectField("learned", "learned:", _store_learned, _restore_learned),)),
     LABEL_GRAPH,
     CALIBRATION,
 )
@@ -104,8 +102,7 @@ def check_fields(fields: dict[str, Any]) -> None:
     for readout in READOUTS:
         readout.check(fields)
     predictor_class(fields["loss"]).check(fields)
-    _check_scaling(fields)
-    _check_imputation(fields)
+    _check_inputs(fields)
     _check_status(fields)
 
 
@@ -133,28 +130,19 @@ def _check_loss(loss: dict) -> None:
         _check_loss({name: kind[name] for name in ("word", "parameters", "labels")})
 
 
-def _check_scaling(fields) -> None:
-    scaling = fields.get("scaling")
-    if scaling is None:
-        return
-    _require(isinstance(scaling, dict) and scaling.keys() == {"mean", "scale"}, "scaling", scaling)
-    for part in scaling.values():
-        array = np.asarray(part, dtype=float)
-        _require(array.ndim == 1 and bool(np.isfinite(array).all()), "scaling", part)
-
-
-def _check_imputation(fields) -> None:
-    found = fields.get("imputation")
-    if found is None:
-        return
-    _require(isinstance(found, dict) and found.keys() == {"strategy", "values"}, "imputation", found)
-    _require(found["strategy"] in STRATEGIES, "imputation", found["strategy"])
-    values = np.asarray(found["values"], dtype=float)
-    _require(
-        values.shape == (fields["coef"].shape[0],) and bool(np.isfinite(values).all()),
-        "imputation",
-        found["values"],
-    )
+def _check_inputs(fields) -> None:
+    """ValueError unless what is done to inputs before the weights see them is made of vectors of finite numbers, and a known strategy."""
+    for name, keys in (("scaling", {"mean", "scale"}), ("imputation", {"strategy", "values"})):
+        found = fields.get(name)
+        if found is None:
+            continue
+        _require(isinstance(found, dict) and found.keys() == keys, name, found)
+        strategy = found.get("strategy", "mean")
+        _require(strategy in STRATEGIES, name, strategy)
+        for key in sorted(keys - {"strategy"}):
+            array = np.asarray(found[key], dtype=float)
+            _require(_is_finite(array, 1), name, found[key])
+            _require(key != "values" or len(array) == len(fields["coef"]), name, found[key])
 
 
 def _check_status(fields) -> None:
@@ -208,15 +196,14 @@ def _stationarity(facts: dict, arrays) -> Stationarity:
     return found
 
 
-#: Fields that JSON alone cannot hold; every other is plain.
-_STORED_FIELDS: tuple[StoredField, ...] = (
-    ArrayField("coef", required=True),
-    ArrayField("intercept"),
-    ArrayField("thresholds"),
+#: Fields that are one array each, or None.
+_ARRAYS = ("coef", "intercept", "thresholds", *(name for readout in READOUTS for name in readout.arrays))
+#: Other fields that JSON alone cannot hold; the rest is plain.
+_OBJECTS: tuple[ObjectField, ...] = (
     ObjectField("stationarity", "", lambda one: (asdict(one), {}), _stationarity),
     ObjectField.of("kernel_map", "kernels:", KernelMap),
     ObjectField.of("description", "", DataDescription),
-    *(kept for readout in READOUTS for kept in readout.kept),
+    *(kept for readout in READOUTS for kept in readout.objects),
 )
 
 
@@ -229,7 +216,8 @@ def write_fields(path, fields: dict[str, Any]) -> Path:
     path = npz_path(as_path(path, "path of a solution"))
     plain = dict(fields)
     arrays = {f"block:{name}": array for name, array in plain.pop("blocks").items()}
-    for kept in _STORED_FIELDS:
+    arrays |= {name: array for name in _ARRAYS if (array := plain.pop(name)) is not None}
+    for kept in _OBJECTS:
         kept.put(plain.pop(kept.name), plain, arrays)
     arrays["json"] = np.array(json.dumps({"format": _FORMAT, **plain}, default=_to_plain))
     with atomic_file(path) as file:
@@ -294,7 +282,8 @@ def _restore(plain: dict, arrays: dict[str, np.ndarray]) -> None:
     plain["blocks"] = {
         name.removeprefix("block:"): a for name, a in arrays.items() if name.startswith("block:")
     }
-    for kept in _STORED_FIELDS:
+    plain |= {name: arrays.get(name) for name in _ARRAYS} | {"coef": arrays["coef"]}
+    for kept in _OBJECTS:
         plain[kept.name] = kept.take(plain, arrays)
     plain["description"] = plain["description"] or NOTHING_KNOWN  # of older versions
     plain["learned"] = plain["learned"] or {}

@@ -2,7 +2,7 @@
 
 The loss says which.
 
-A loss that predicts in a way of its own adds a file with a `Predictor`, and a line to `PREDICTORS`.
+A loss that predicts in a way of its own adds a subclass of `PerTaskPredictor`, and a line to `PREDICTORS`.
 """
 
 from __future__ import annotations
@@ -10,22 +10,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from mtldsl.atoms.losses.multiclass import one_highest
+from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.data.schema import is_list_of_matrices
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError
 from mtldsl.solution.measures import OF_KINDS, Measure, Needs
-from mtldsl.solution.score import checked_metrics, score_of
 from mtldsl.solution.task_predictors import (
     FittedColumns,
     FittedSolution,
     LabelGraphPredictor,
     PerTaskPredictor,
     loss_kind,
+    probabilities,
 )
 
 # --------------------------------------------------------------------------------------------------------------
@@ -133,6 +134,8 @@ def _chosen(metric, columns: np.ndarray, tasks: Tasks):
 class MulticlassPredictor(PerTaskPredictor):
     """+1 for the class with the highest score, -1 for all others; scores and probabilities have a column a class."""
 
+    with_probabilities = "softmax_loss"
+
     def decision_function(self, X):
         if is_list_of_matrices(X):
             raise DataError(
@@ -142,22 +145,10 @@ class MulticlassPredictor(PerTaskPredictor):
             )
         return super().decision_function(X)
 
-    def predict_proba(self, X):
-        return self._shaped_like(self.decision_function(X), "probabilities", "predict_proba")
-
-    def scores(self, tasks: Tasks, metric, method: str) -> np.ndarray:
-        scores, truth = self._scores_and_labels(tasks, method)
+    def seen_by(self, metrics: list[Metric], scores: list[np.ndarray]) -> list[np.ndarray]:
+        """Scores for a metric of a ranking, and for one of labels those that are predicted."""
         labels = one_highest(np.column_stack(scores)).T
-        if metric is None:
-            tasks.require_kind("sign", f"{method}(tasks)")
-            return np.array([np.mean(p == y) for p, y in zip(labels, truth, strict=True)])
-        typed = f"{method}(tasks)"
-        metrics = checked_metrics(metric, tasks, typed)
-        # a metric of a ranking asks for scores, one of labels for those that are predicted
-        chosen = [z if one.scored_by_order else p for one, z, p in zip(metrics, scores, labels, strict=True)]
-        return np.array(
-            [score_of(one, z, y, typed=typed) for one, z, y in zip(metrics, chosen, truth, strict=True)]
-        )
+        return [z if one.scored_by_order else p for one, z, p in zip(metrics, scores, labels, strict=True)]
 
     def tuned_thresholds(self, tasks: Tasks, metric, typed: str) -> np.ndarray:
         raise ModelError(
@@ -171,66 +162,31 @@ class MulticlassPredictor(PerTaskPredictor):
         return super().outputs(inputs, needs, typed)
 
     def answers(self, z: list[np.ndarray], needs: Needs, typed: str) -> list[np.ndarray]:
-        if needs == "scores":
-            return z
-        if needs == "values":
-            raise ModelError(
-                f"{self.of.loss['word']} predicts labels, and this measure is of numbers",
-                term=typed,
-                write_instead="write a measure of labels, such as metric='accuracy'",
-            )
-        table = np.column_stack(z)
-        if needs != "probabilities":
-            return list(one_highest(table).T)
-        known = getattr(loss_kind(self.of.loss), "probability", None)
-        if known is None:
-            raise ModelError(
-                f"{typed}: {self.of.loss['word']} models no probabilities",
-                write_instead="use softmax_loss, or decision_function",
-            )
-        return list(known(table).T)
-
-
-class Predictor(Protocol):
-    """The methods of a Solution that look at inputs; documented there."""
-
-    def __init__(self, of: Any): ...
-
-    def decision_function(self, X) -> Any: ...
-
-    def predict(self, X, return_certified: bool) -> Any: ...
-
-    def predict_proba(self, X) -> Any: ...
-
-    def scores(self, tasks: Tasks, metric, method: str) -> np.ndarray: ...
-
-    def tuned_thresholds(self, tasks: Tasks, metric, typed: str) -> np.ndarray: ...
-
-    def outputs(self, inputs, needs: Needs, typed: str) -> list[np.ndarray]:
-        """Return what a measure needs, one vector a task: of inputs in the features that were learned on, one matrix or one a task."""
-        ...
-
-    @staticmethod
-    def check(fields: dict) -> None:
-        """ValueError where the fields of a file are not a Solution that predicts in this way."""
-        ...
+        if needs == "probabilities":
+            return list(probabilities(self.of.loss, np.column_stack(z), typed, self.with_probabilities).T)
+        if needs in ("labels", "answers"):
+            return list(one_highest(np.column_stack(z)).T)
+        return super().answers(z, needs, typed)
 
 
 #: By the package of a type of inputs, which is not imported for the question.
 LAZY_INPUTS = dict.fromkeys(("dask", "dask_expr"), "mtldsl.distributed.distributed_scoring")
 
 #: By the kind of labels that a loss takes; every other loss predicts task by task.
-PREDICTORS: dict[str, type[Predictor]] = {"indicators": LabelGraphPredictor, "classes": MulticlassPredictor}
+PREDICTORS: dict[str, type[PerTaskPredictor]] = {
+    "indicators": LabelGraphPredictor,
+    "classes": MulticlassPredictor,
+}
 
 
-def predictor_class(loss: dict) -> type[Predictor]:
+def predictor_class(loss: dict) -> type[PerTaskPredictor]:
     """Who answers for weights that were learned with this loss, {"word": ..., ...}."""
     if "kinds" in loss:
         return MixedPredictor
     return PREDICTORS.get(loss_kind(loss).labels, PerTaskPredictor)
 
 
-def predictor_of(fitted: FittedSolution) -> Predictor:
+def predictor_of(fitted: FittedSolution) -> PerTaskPredictor:
     return predictor_class(fitted.loss)(fitted)
 
 

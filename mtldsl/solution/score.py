@@ -34,14 +34,29 @@ def counted_measures(by: Measure) -> Counted | None:
     return _BY_NAME.get(by.name) if by.average == "mean" and not by.of_rows else None
 
 
-def _accuracy(y: np.ndarray, p: np.ndarray, times: np.ndarray) -> np.ndarray:
-    return _share(times @ ((y > 0) == (p > 0)), times.sum(axis=1))
+def _mean_of(of_rows: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Counted:
+    """The mean over rows of a function of labels and predictions."""
+    return lambda y, p, times: _share(times @ of_rows(y, p), times.sum(axis=1))
 
 
-def _f1(y: np.ndarray, p: np.ndarray, times: np.ndarray) -> np.ndarray:
-    positives = times @ (y > 0)
-    score = _share(2.0 * (times @ ((y > 0) & (p > 0))), positives + times @ (p > 0))
-    return np.where(positives > 0, score, np.nan)
+def _of_counts(of: Callable[..., np.ndarray]) -> Counted:
+    """A function of how many rows are positive, negative, positives labelled +1, and negatives labelled +1."""
+
+    def counted(y: np.ndarray, p: np.ndarray, times: np.ndarray) -> np.ndarray:
+        positive, chosen = y > 0, p > 0
+        P, N = times @ positive, times @ ~positive
+        return of(P, N, times @ (positive & chosen), times @ (~positive & chosen))
+
+    return counted
+
+
+def _precision(P, N, right, wrong) -> np.ndarray:
+    chosen = right + wrong
+    return np.where(P > 0, np.where(chosen > 0, _share(right, chosen), 0.0), np.nan)
+
+
+def _f1(P, N, right, wrong) -> np.ndarray:
+    return np.where(P > 0, _share(2.0 * right, P + right + wrong), np.nan)
 
 
 def _roc_auc(y: np.ndarray, p: np.ndarray, times: np.ndarray) -> np.ndarray:
@@ -55,14 +70,6 @@ def _roc_auc(y: np.ndarray, p: np.ndarray, times: np.ndarray) -> np.ndarray:
     return _share((above * (lower + 0.5 * below)).sum(axis=1), above.sum(axis=1) * below.sum(axis=1))
 
 
-def _mse(y: np.ndarray, p: np.ndarray, times: np.ndarray) -> np.ndarray:
-    return _share(times @ (y - p) ** 2, times.sum(axis=1))
-
-
-def _mae(y: np.ndarray, p: np.ndarray, times: np.ndarray) -> np.ndarray:
-    return _share(times @ np.abs(y - p), times.sum(axis=1))
-
-
 def _r2(y: np.ndarray, p: np.ndarray, times: np.ndarray) -> np.ndarray:
     n, centred = times.sum(axis=1), y - y.mean()  # less is lost where squares are subtracted
     whole = times @ centred**2 - _share((times @ centred) ** 2, n)
@@ -71,31 +78,8 @@ def _r2(y: np.ndarray, p: np.ndarray, times: np.ndarray) -> np.ndarray:
     return np.where(highest > lowest, 1.0 - _share(times @ (y - p) ** 2, whole), np.nan)
 
 
-def _nmse(y: np.ndarray, p: np.ndarray, times: np.ndarray) -> np.ndarray:
-    return 1.0 - _r2(y, p, times)
-
-
-def _precision(y: np.ndarray, p: np.ndarray, times: np.ndarray) -> np.ndarray:
-    chosen = times @ (p > 0)
-    score = np.where(chosen > 0, _share(times @ ((y > 0) & (p > 0)), chosen), 0.0)
-    return np.where(times @ (y > 0) > 0, score, np.nan)
-
-
-def _recall(y: np.ndarray, p: np.ndarray, times: np.ndarray) -> np.ndarray:
-    return _share(times @ ((y > 0) & (p > 0)), times @ (y > 0))
-
-
-def _balanced_accuracy(y: np.ndarray, p: np.ndarray, times: np.ndarray) -> np.ndarray:
-    return 0.5 * (_recall(y, p, times) + _share(times @ ((y <= 0) & (p <= 0)), times @ (y <= 0)))
-
-
-def _log_loss(y: np.ndarray, p: np.ndarray, times: np.ndarray) -> np.ndarray:
-    right = np.clip(np.where(y > 0, p, 1.0 - p), _EPS, 1.0 - _EPS)
-    return _share(times @ -np.log(right), times.sum(axis=1))
-
-
-def _brier(y: np.ndarray, p: np.ndarray, times: np.ndarray) -> np.ndarray:
-    return _mse((y > 0).astype(float), p, times)
+def _log_loss(y: np.ndarray, p: np.ndarray) -> np.ndarray:
+    return -np.log(np.clip(np.where(y > 0, p, 1.0 - p), _EPS, 1.0 - _EPS))
 
 
 def _share(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
@@ -105,18 +89,20 @@ def _share(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
 
 
 _BY_NAME: dict[str, Counted] = {
-    "accuracy": _accuracy,
-    "f1": _f1,
+    "accuracy": _mean_of(lambda y, p: (y > 0) == (p > 0)),
+    "mse": _mean_of(lambda y, p: (y - p) ** 2),
+    "mae": _mean_of(lambda y, p: np.abs(y - p)),
+    "brier": _mean_of(lambda y, p: ((y > 0) - p) ** 2),
+    "log_loss": _mean_of(_log_loss),
+    "f1": _of_counts(_f1),
+    "precision": _of_counts(_precision),
+    "recall": _of_counts(lambda P, N, right, wrong: _share(right, P)),
+    "balanced_accuracy": _of_counts(
+        lambda P, N, right, wrong: 0.5 * (_share(right, P) + _share(N - wrong, N))
+    ),
     "roc_auc": _roc_auc,
-    "mse": _mse,
-    "mae": _mae,
     "r2": _r2,
-    "nmse": _nmse,
-    "precision": _precision,
-    "recall": _recall,
-    "balanced_accuracy": _balanced_accuracy,
-    "log_loss": _log_loss,
-    "brier": _brier,
+    "nmse": lambda y, p, times: 1.0 - _r2(y, p, times),
 }
 
 
@@ -163,11 +149,8 @@ def mean_score(by_task: np.ndarray, names: Sequence[str], weights: np.ndarray | 
     """The mean of the tasks that have a number; NaN where none has."""
     has = ~np.isnan(by_task)
     left_out = [name for name, one in zip(names, has, strict=True) if not one]
-    value = (
-        float(np.average(by_task[has], weights=None if weights is None else weights[has]))
-        if has.any()
-        else float("nan")
-    )
+    weights = None if weights is None else weights[has]
+    value = float(np.average(by_task[has], weights=weights)) if has.any() else float("nan")
     return Score(value, by_task, left_out, len(by_task))
 
 
@@ -196,21 +179,20 @@ def evaluate(
     """
     if measure.rows is not None:
         return _of_rows(measure, truth, predicted, names, table, weights, typed)
-    found, positives, all_y, all_p, all_w = np.full(len(truth), np.nan), np.zeros(len(truth)), [], [], []
+    parts: list[tuple] = []
     for i, (y, p) in enumerate(zip(truth, predicted, strict=True)):
         there = ~(np.isnan(y) | np.isnan(p))
-        w = np.ones(int(there.sum())) if weights is None else weights[i][there]
-        found[i] = measure.of_task(y[there], p[there], None if weights is None else w)
-        positives[i] = float(np.sum(w[y[there] > 0]))
-        all_y.append(y[there])
-        all_p.append(p[there])
-        all_w.append(w)
+        parts.append((y[there], p[there], None if weights is None else weights[i][there]))
+    found = np.array([measure.of_task(*part) for part in parts])
     if measure.average == "pooled":
-        w = None if weights is None else np.concatenate(all_w)
-        value = measure.of_task(np.concatenate(all_y), np.concatenate(all_p), w)
-        empty = [name for name, y in zip(names, all_y, strict=True) if not y.size]
-        return Score(value, found, empty, len(found))
-    return mean_score(found, names, positives if measure.average == "support" else None)
+        y, p, w = zip(*parts, strict=True)
+        whole = np.concatenate(y), np.concatenate(p), None if weights is None else np.concatenate(w)
+        empty = [name for name, one in zip(names, y, strict=True) if not one.size]
+        return Score(measure.of_task(*whole), found, empty, len(found))
+    if measure.average == "mean":
+        return mean_score(found, names)
+    positives = [np.count_nonzero(y > 0) if w is None else w[y > 0].sum() for y, _, w in parts]
+    return mean_score(found, names, np.array(positives, dtype=float))
 
 
 def _of_rows(measure: Measure, truth, predicted, names, table: bool, weights, typed: str) -> Score:

@@ -14,7 +14,7 @@ from mtldsl.data.derived import label_table
 from mtldsl.data.splits import checked_level, draw_counts, units_of_rows
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import ModelError, MTLError
-from mtldsl.solution.measures import Measure, Needs, measure, name_of
+from mtldsl.solution.measures import SETTINGS, Measure, Needs, measure, name_of
 from mtldsl.solution.predictors import (
     FittedSolution,
     default_measure,
@@ -118,12 +118,11 @@ class ScoreIntervals:
                 term="minus(other)",
                 write_instead="call bootstrap of both with the same tasks, metric, n and random_state",
             )
-        found = [
-            Score(a - b, None if ours is None else ours[k] - other.samples_by_task[k])  # type: ignore[index]
-            for k, (a, b) in enumerate(zip(self.samples, other.samples, strict=True))
-            for ours in (self.samples_by_task,)
-        ]
-        both = None if self.estimate.by_task is None else self.estimate.by_task - other.estimate.by_task  # type: ignore[operator]
+        both, by_task = None, [None] * len(self.samples)
+        if self.samples_by_task is not None:  # and those of the same measure are there as well
+            both = self.estimate.by_task - other.estimate.by_task  # type: ignore[operator]
+            by_task = list(self.samples_by_task - other.samples_by_task)  # type: ignore[operator]
+        found = [Score(a, each) for a, each in zip(self.samples - other.samples, by_task, strict=True)]
         estimate = Score(float(self.estimate) - float(other.estimate), both)
         return ScoreIntervals(f"difference in {self.metric}", self.names, estimate, found, self.level)
 
@@ -198,25 +197,6 @@ def truth_of(tasks: Tasks) -> tuple[list[np.ndarray], list[np.ndarray] | None]:
 
 # --------------------------------------------------------------------------------------------------------------
 # Predictions that stay as they are, scored on rows that are drawn again.
-
-
-@dataclass(frozen=True)
-class IntervalSettings:
-    """Limits of intervals of scores.
-
-    counted_entries : numbers that counts of rows may take at a time
-    level_share     : samples between the ends of an interval
-    r2_rows         : labels of a task below which R^2 has no interval, nor a mean that it is in: its samples are wide, and lie below the score
-    gain_tol        : difference that three decimals do not show: it is none
-    """
-
-    counted_entries: int = 4_000_000
-    level_share: float = 0.95
-    r2_rows: int = 10
-    gain_tol: float = 5e-4
-
-
-SETTINGS = IntervalSettings()
 
 
 def resample_measure(
@@ -389,16 +369,35 @@ class ScoredMeasure:
         if self.separate is None:
             return ""
         better = "higher" if self.by.higher_is_better else "lower"
-        value = float(self.separate)
-        shown = f"{value:.3f}" if abs(value) < 1e3 else f"{value:,.0f}"
-        return f"one model per task has {shown}" + (
-            f", which is {better}: better than this model" if self.beaten else ""
-        )
+        said = f", which is {better}: better than this model" if self.beaten else ""
+        return f"one model per task has {shortened(float(self.separate))}{said}"
+
+    @property
+    def beats(self) -> tuple[int, int]:
+        """(tasks in which it is shown to be better than a guess, tasks in which that is known)."""
+        return int((self.better > 0).sum()), int((~np.isnan(self.better)).sum())
+
+    @property
+    def mean_of(self) -> int:
+        """Tasks that the number over all is the mean of; 0 of one task, and of whole rows."""
+        return 0 if self.n_tasks == 1 or np.isnan(self.by_task).all() else self.n_tasks
 
     @cached_property
     def n_tasks(self) -> int:
         """Tasks that have a number; of a measure of whole rows all."""
         return int((~np.isnan(self.by_task)).sum()) or len(self.by_task)
+
+
+def shortened(value: float) -> str:
+    """Three decimals, of large numbers four digits; zero without a sign.
+
+    >>> shortened(-0.0004), shortened(0.25), shortened(-12345.6), shortened(float("nan"))
+    ('0.000', '0.250', '-12,346', '-')
+    """
+    if np.isnan(value):
+        return "-"
+    shown = f"{value:.3f}" if abs(value) < 1e3 else f"{value:,.0f}"
+    return shown.removeprefix("-") if not float(shown.replace(",", "")) else shown
 
 
 def choose_measures(
@@ -431,31 +430,31 @@ def choose_measures(
 
 def _scored(solution, tasks, learned, metric, by, classes, n, seed) -> ScoredMeasure:
     none = np.full(tasks.n_tasks, np.nan)
+    low = high = shown = none
+    few: np.ndarray = np.zeros(tasks.n_tasks, dtype=bool)
+    low_end, high_end, whole = np.nan, np.nan, np.nan
     if n == 0:
         own, beside = solution.score(tasks, metric), guessed_score(by, learned, tasks, classes)
-        by_task, guess = (none if one.by_task is None else one.by_task for one in (own, beside))
-        return ScoredMeasure(by, name_of(by), by_task, none, none, guess, none, (float(own), np.nan, np.nan, float(beside), np.nan))  # fmt: skip
-    own = solution.bootstrap(tasks, metric, n, level=SETTINGS.level_share, random_state=seed)
-    by_size = by.two_classes and by.needs == "values"
-    scores, low, high = (own.estimate.by_task, own.low_by_task, own.high_by_task) if own.estimate.by_task is not None else (none, none, none)  # fmt: skip
-    low, high = _holding_ends(scores, low, high)
-    few: np.ndarray = np.zeros(tasks.n_tasks, dtype=bool)
-    if by_size:  # the variance that R^2 divides by is next to nothing in samples of few labels
-        few = np.array([len(y) < SETTINGS.r2_rows for y in tasks.per_task(tasks.targets)])
-        low, high = np.where(few, np.nan, low), np.where(few, np.nan, high)
-    guessed = guesses(by, learned, tasks, classes)
-    if guessed is None:
-        return ScoredMeasure(by, name_of(by), scores, low, high, none, none, (float(own.estimate), own.low, own.high, np.nan, np.nan), few=bool(few.any()))  # fmt: skip
-    beside = resample_measure(
-        by, tasks, guessed, n, SETTINGS.level_share, None, generator(seed, "report"), "report(tasks)"
-    )
-    guess, shown = none, none
-    if own.samples_by_task is not None and beside.samples_by_task is not None:
-        guess = np.asarray(beside.estimate.by_task)
-        shown = better(by, own.samples_by_task, beside.samples_by_task, guess)
-    of_all = float(beside.estimate)
-    whole = float(better(by, own.samples[:, None], beside.samples[:, None], np.array([of_all]))[0])
-    return ScoredMeasure(by, name_of(by), scores, low, high, guess, shown, (float(own.estimate), own.low, own.high, of_all, whole), few=bool(few.any()))  # fmt: skip
+    else:
+        drawn = solution.bootstrap(tasks, metric, n, level=SETTINGS.level_share, random_state=seed)
+        own, beside, low_end, high_end = drawn.estimate, Score(np.nan), drawn.low, drawn.high
+        if by.two_classes and by.needs == "values":
+            # the variance that R^2 divides by is next to nothing in samples of few labels
+            few = np.array([len(y) < SETTINGS.r2_rows for y in tasks.per_task(tasks.targets)])
+        if own.by_task is not None:
+            ends = _holding_ends(own.by_task, drawn.low_by_task, drawn.high_by_task)
+            low, high = (np.where(few, np.nan, end) for end in ends)
+        guessed = guesses(by, learned, tasks, classes)
+        if guessed is not None:
+            rng = generator(seed, "report")
+            again = resample_measure(by, tasks, guessed, n, SETTINGS.level_share, None, rng, "report(tasks)")
+            beside = again.estimate
+            whole = float(better(by, drawn.samples[:, None], again.samples[:, None], np.array([beside]))[0])
+            if drawn.samples_by_task is not None and again.samples_by_task is not None:
+                shown = better(by, drawn.samples_by_task, again.samples_by_task, np.asarray(beside.by_task))
+    by_task, guess = (none if one.by_task is None else one.by_task for one in (own, beside))
+    overall = float(own), low_end, high_end, float(beside), whole
+    return ScoredMeasure(by, name_of(by), by_task, low, high, guess, shown, overall, few=bool(few.any()))
 
 
 def _holding_ends(scores, low, high) -> tuple[np.ndarray, np.ndarray]:

@@ -14,10 +14,10 @@ from mtldsl.display.pictures.heatmap import plot_weights
 from mtldsl.display.pictures.scores import plot_scores
 from mtldsl.display.sections import Panel, Table, some_rows
 from mtldsl.errors import MTLError
-from mtldsl.solution.headline_sections import ReportContext, draw_figures, shortened
+from mtldsl.solution.headline_sections import ReportContext, draw_figures
+from mtldsl.solution.measures import SETTINGS as MEASURES
 from mtldsl.solution.measures import meaning_of, measure_of_rare
-from mtldsl.solution.score_intervals import SETTINGS as INTERVALS
-from mtldsl.solution.score_intervals import ScoredMeasure, outputs_beside
+from mtldsl.solution.score_intervals import ScoredMeasure, outputs_beside, shortened
 
 # --------------------------------------------------------------------------------------------------------------
 # What was learned beside the weights: matrices, weights of similarities, graphs of labels.
@@ -31,12 +31,16 @@ class ScoreSectionSettings:
     listed_tasks    : tasks with a line each
     end_tasks       : of more, the worst and the best
     mapped_features : features in the map of weights: more names are not legible below each other on one page
+    weight_tasks    : tasks whose weights stand beside each other in a panel
+    rank_entries    : numbers of a matrix whose rank is asked for
     """
 
     listed_pairs: int = 8
     listed_tasks: int = 40
     end_tasks: int = 10
     mapped_features: int = 30
+    weight_tasks: int = 6
+    rank_entries: int = 1_000_000
 
 
 SETTINGS = ScoreSectionSettings()
@@ -101,7 +105,7 @@ def scores(facts: ReportContext) -> PageSection | None:
     if facts.bootstrap == 0:
         notes.insert(0, "Without intervals (bootstrap=0) nothing says which differences are chance.")
     else:
-        share, drawn = f"{100 * INTERVALS.level_share:g} %", f"{facts.bootstrap} samples of the rows"
+        share, drawn = f"{100 * MEASURES.level_share:g} %", f"{facts.bootstrap} samples of the rows"
         notes.insert(0, f"In brackets: {share} intervals, from {drawn}, drawn with replacement.")
     if any(one.separate is not None for one in found):
         tuned = getattr(facts.separate, "thresholds", None) is not None
@@ -191,30 +195,24 @@ def _alarms(facts: ReportContext, shown: np.ndarray) -> list[Panel]:
 
 def _beside_guess(scored: ScoredMeasure, names) -> list[str]:
     """In words, which tasks are not shown to be better than a guess; nothing where that is not known."""
-    known = ~np.isnan(scored.better)
-    if not known.any():
+    _, known = scored.beats
+    if not known:
         return []
-    weak = np.flatnonzero(known & (scored.better <= 0)).tolist()
+    weak = np.flatnonzero(scored.better <= 0).tolist()
     if not weak:
-        said = (
-            "better than a guess"
-            if len(names) == 1
-            else "better than a guess in every task that was measured"
-        )
-        return [f"By {scored.name}, this is {said}."]
-    shown = ", ".join(repr(names[i]) for i in weak[:5]) + (
-        f" and {len(weak) - 5:,} more" if len(weak) > 5 else ""
-    )
+        where = "" if len(names) == 1 else " in every task that was measured"
+        return [f"By {scored.name}, this is better than a guess{where}."]
     said = [
-        f"By {scored.name}, it is not shown to be better than a guess in {len(weak):,} of {known.sum():,} tasks: {shown}."
+        f"By {scored.name}, it is not shown to be better than a guess in {len(weak):,} of {known:,} tasks: {_some(names, weak)}."
     ]
-    worse = [repr(names[i]) for i in weak if scored.better[i] < 0]
-    if worse:
-        said.append(
-            f"It is worse than a guess in {', '.join(worse[:5])}"
-            + (f" and {len(worse) - 5:,} more." if len(worse) > 5 else ".")
-        )
-    return said  # fmt: skip
+    worse = [i for i in weak if scored.better[i] < 0]
+    return [*said, f"It is worse than a guess in {_some(names, worse)}."] if worse else said
+
+
+def _some(names, chosen: list[int]) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(chosen) - 5:,} more" if len(chosen) > 5 else ""
+    return ", ".join(repr(names[i]) for i in chosen[:5]) + more
 
 
 def _guess(facts: ReportContext) -> str:

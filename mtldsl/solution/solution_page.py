@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -22,12 +21,13 @@ from mtldsl.solution.headline_sections import (
     numbers,
     repeat,
     solvers,
+    typed_model,
     validation,
     verdict,
 )
 from mtldsl.solution.learned import SETTINGS as LEARNED
 from mtldsl.solution.score_intervals import ScoredMeasure
-from mtldsl.solution.score_sections import convergence, features, learned_sections, path, scores
+from mtldsl.solution.score_sections import SETTINGS, convergence, features, learned_sections, path, scores
 from mtldsl.utils.files import atomic_file, named
 from mtldsl.utils.validation import as_path
 
@@ -80,30 +80,9 @@ def html_report(facts: ReportContext) -> str:
 # A solution as a panel: its proof first, then the weights.
 
 
-@dataclass(frozen=True)
-class SolutionPageSettings:
-    """Sizes of what is shown of weights.
-
-    weight_tasks : tasks whose weights stand beside each other
-    rank_entries : numbers of a matrix whose rank is asked for
-    """
-
-    weight_tasks: int = 6
-    rank_entries: int = 1_000_000
-
-
-SETTINGS = SolutionPageSettings()
-
-
 def panel_of(solution: Any) -> Panel:
     """Status and gap; sizes of every block; the features with the largest weights; the model."""
-    tone = (
-        GOOD
-        if solution.is_certified and solution.verified
-        else WRONG
-        if not solution.is_certified
-        else NEUTRAL
-    )
+    tone = WRONG if not solution.is_certified else GOOD if solution.verified else NEUTRAL
     blocks = [_block(name, W) for name, W in solution.blocks.items() if W.size]
     tables = [Table(("block", "shape", "rows that are not zero", "rank"), blocks)]
     table, notes = _largest(solution)
@@ -111,12 +90,6 @@ def panel_of(solution: Any) -> Panel:
         tables.append(table)
     if solution.note:
         notes.append(solution.note)
-    model = Panel(
-        "The model",
-        text="\n".join(
-            [solution.model, *(f"{name} = {value:g}" for name, value in solution.parameters.items())]
-        ),
-    )
     verdict = solution.status if solution.verified else f"{solution.status} (as saved, not verified)"
     return Panel(
         "Solution",
@@ -126,7 +99,7 @@ def panel_of(solution: Any) -> Panel:
         facts=_facts(solution),
         tables=tables,
         notes=notes,
-        folded=[model],
+        folded=[Panel("The model", text=typed_model(solution))],
     )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
 from mtldsl.atoms.atom import REGISTRY
 from mtldsl.atoms.loss import Loss
 from mtldsl.atoms.metrics.contingency import FScore
+from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.data.schema import Schema, is_list_of_matrices
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError
@@ -21,162 +22,6 @@ from mtldsl.utils.memory import require_memory
 
 if TYPE_CHECKING:
     import networkx
-
-# --------------------------------------------------------------------------------------------------------------
-# Predictions of losses over a graph of labels: all labels of a sample at once, and what its edges decide.
-
-
-@dataclass(frozen=True)
-class LabelGraphPredictor:
-    """The labelling with the highest score of every sample, over the edges whose weights are not zero."""
-
-    of: Any  # a Solution
-
-    def decision_function(self, X) -> np.ndarray:
-        return self._inference().margins(self._matrix(X, "decision_function"))
-
-    def predict(self, X, return_certified: bool):
-        found = self._inference().decode(self._matrix(X, "predict"))
-        labels = 2.0 * found.labels - 1.0
-        return (labels, found.certified) if return_certified else labels
-
-    def predict_proba(self, X) -> np.ndarray:
-        word = self.of.loss["word"]
-        if not hasattr(REGISTRY[word], "probability"):
-            raise ModelError(
-                f"predict_proba: {word} models no probabilities",
-                write_instead="use pairwise_log_loss, or decision_function",
-            )
-        return self._inference().probabilities(self._matrix(X, "predict_proba"))
-
-    def scores(self, tasks: Tasks, metric, method: str) -> np.ndarray:
-        """(K,) the share of right labels in the best labellings, or 1 - Delta of a metric; missing labels of the tasks are left out.
-
-        Metrics of labels see the best labelling; `ROCArea`, `PrecisionAt` and `RecallAt`, which rank, see the margins of the labels.
-        DataError for inputs that are not shared: a labelling is of all labels of a sample.
-        """
-        of, typed = self._inference(), f"{method}(tasks)"
-        tasks = self.of.schema.alike(tasks, method)
-        if not tasks.is_shared:
-            raise DataError(
-                "these tasks have separate inputs, and a labelling is of all labels of one sample",
-                term=typed,
-                write_instead="give Tasks.shared(X, Y)",
-            )
-        tasks.require_labels("sign", typed)
-        metrics = None if metric is None else checked_metrics(metric, tasks, typed)
-        margins = of.margins(tasks.X) if metrics and any(one.scored_by_order for one in metrics) else None
-        labels = 2.0 * of.decode(tasks.X).labels - 1.0
-        found = np.empty(tasks.n_tasks)
-        for k, y in enumerate(tasks.per_task(tasks.targets)):
-            rows = slice(None) if tasks.mask is None else tasks.mask[:, k]
-            if metrics is None:
-                found[k] = np.mean(labels[rows, k] == y)
-            else:
-                z = margins if margins is not None and metrics[k].scored_by_order else labels
-                found[k] = score_of(metrics[k], z[rows, k], y, typed=typed)
-        return found
-
-    def tuned_thresholds(self, tasks: Tasks, metric, typed: str) -> np.ndarray:
-        raise ModelError(
-            f"{self.of.loss['word']} decides a labelling as a whole, so that no label has a threshold of its own; to make "
-            "some mistakes dearer, write clique_hinge(U, V, tasks, loss=[...]) with the cost of each label",
-            term=typed,
-        )
-
-    def outputs(self, inputs, needs: Needs, typed: str) -> list[np.ndarray]:
-        """Labels of the best labellings, margins as scores, marginals as probabilities."""
-        if isinstance(inputs, list):
-            raise DataError(
-                "these tasks have separate inputs, and a labelling is of all labels of one sample",
-                term=typed,
-                write_instead="give Tasks.shared(X, Y)",
-            )
-        of = self._inference()
-        if needs == "scores":
-            return list(of.margins(inputs).T)
-        if needs == "labels":
-            return list(2.0 * of.decode(inputs).labels.T - 1.0)
-        word = self.of.loss["word"]
-        if needs == "values" or not hasattr(REGISTRY[word], "probability"):
-            what = "numbers" if needs == "values" else "probabilities"
-            raise ModelError(
-                f"{word} predicts labellings, and this measure is of {what}",
-                term=typed,
-                write_instead="write a measure of labels, such as metric='accuracy'",
-            )
-        return list(of.probabilities(inputs).T)
-
-    def edge_usage(self, X) -> dict[tuple[str, ...], float]:
-        """See `Solution.edge_usage`."""
-        of, graph = self._inference(), self._graph()
-        is_tasks = hasattr(X, "task_names")
-        shares = of.usage(
-            self.of.schema.alike(X, "edge_usage").X if is_tasks else self._matrix(X, "edge_usage")
-        )
-        order = np.argsort(-shares, kind="stable").tolist()
-        return {graph.labels_of(int(of.kept[c])): float(shares[c]) for c in order}
-
-    @staticmethod
-    def check(fields: dict) -> None:
-        if fields["label_graph"] is None:
-            raise ValueError(f"its loss is {fields['loss']['word']!r}, and it has no graph of labels")
-
-    def _graph(self) -> LearnedGraph:
-        assert self.of.label_graph is not None  # of every loss over a graph of labels
-        return self.of.label_graph
-
-    def _inference(self) -> LabelPredictions:
-        return LabelPredictions(self._graph().cliques, self.of.coef, self.of.intercept)
-
-    def _matrix(self, X, method: str):
-        """Inputs (n, d) for a labelling; DataError for a list of them."""
-        if is_list_of_matrices(X):
-            raise DataError(
-                f"{len(X)} input matrices, but a labelling is of all labels at once",
-                term=method,
-                write_instead="give one matrix (n, d)",
-            )
-        return self.of.schema.inputs(X)
-
-
-def graph(solution: Any) -> networkx.Graph:
-    """Return the labels, joined by the edges whose weights are not zero.
-
-    Attributes of an edge: `weight` ||V_c||_F; `coupling`, the mean over the training rows of the score where the two labels agree
-    minus that where they differ (> 0: they attract, < 0: they repel); `attraction`, the share of rows where that is positive;
-    `share`, its eta in [0, 1], where a k-support norm or group norm is on the edges; `added`, the round in which clique generation
-    took it. Where labels stand in cliques of three and more, `cliques` lists those that hold the pair, `weight` is the root of the
-    sum of their squares, and `graph.graph["cliques"]` lists all of them, the strongest first. A node's `weight` is ||U_k||_F.
-
-    ModelError for models without a graph of labels; MissingExtraError where networkx is not installed.
-    """
-    return _label_graph(solution, "solution.graph").to_networkx()
-
-
-def edge_usage(solution: Any, X) -> dict[tuple[str, ...], float]:
-    """{labels of an edge: the share of the rows of X, a matrix or Tasks, whose predicted labelling is another one without that edge}.
-
-    Every edge (and clique) with weights is there, the one that is used most first: weights alone do not tell how often an edge decides.
-    """
-    _label_graph(solution, "edge_usage(X)")
-    return LabelGraphPredictor(solution).edge_usage(X)
-
-
-def _label_graph(solution: Any, typed: str) -> LearnedGraph:
-    if solution.label_graph is None:
-        raise not_over_labels(typed, solution.loss)
-    return solution.label_graph
-
-
-def not_over_labels(typed: str, loss: dict) -> ModelError:
-    """Return what is asked for exists only over a graph of labels."""
-    return ModelError(
-        f"{loss['word']} is not a loss over a graph of labels; clique_hinge(U, V, tasks) and "
-        "pairwise_log_loss(U, V, tasks) are",
-        term=typed,
-    )
-
 
 # --------------------------------------------------------------------------------------------------------------
 # How weights answer new inputs task by task: every task has a score of its own.
@@ -215,6 +60,7 @@ class PerTaskPredictor:
     """Every task has a score of its own, X w + b, of which the loss makes a label, a count or a number."""
 
     of: FittedSolution
+    with_probabilities: ClassVar = "logistic_loss"
 
     def decision_function(self, X):
         schema, W, b = self.of.schema, self.of.coef, self.of.intercept
@@ -239,7 +85,9 @@ class PerTaskPredictor:
         return self._shaped_like(self.decision_function(X), "answers", "predict")
 
     def predict_proba(self, X):
-        probabilities(self.of.loss, np.zeros(1))  # before the inputs are looked at
+        require_probabilities(
+            self.of.loss, "predict_proba", self.with_probabilities
+        )  # before the inputs are looked at
         return self._shaped_like(self.decision_function(X), "probabilities", "predict_proba")
 
     def _shaped_like(self, z, needs: Needs, typed: str):
@@ -255,9 +103,8 @@ class PerTaskPredictor:
             self.require_labels_predicted(typed)
             metrics = checked_metrics(metric, tasks, typed)
             cuts = np.zeros(tasks.n_tasks) if cuts is None else cuts
-            return np.array(
-                [score_of(*one, typed=typed) for one in zip(metrics, scores, truth, cuts, strict=True)]
-            )
+            each = zip(metrics, self.seen_by(metrics, scores), truth, cuts, strict=True)
+            return np.array([score_of(*one, typed=typed) for one in each])
         pairs = zip(self.answers(scores, "answers", typed), truth, strict=True)
         if self.of.loss["labels"] == "sign" or cuts is not None:
             tasks.require_kind("sign", typed)
@@ -266,6 +113,10 @@ class PerTaskPredictor:
             tasks.require_kind("time", typed)
             return np.array([concordance_index(y, p) for p, y in pairs])
         return np.array([r_squared(p, y) for p, y in pairs])
+
+    def seen_by(self, metrics: list[Metric], scores: list[np.ndarray]) -> list[np.ndarray]:
+        """Return what each metric compares with its threshold."""
+        return scores
 
     def tuned_thresholds(self, tasks: Tasks, metric, typed: str) -> np.ndarray:
         self.require_labels_predicted(typed)
@@ -281,6 +132,7 @@ class PerTaskPredictor:
         )
 
     def outputs(self, inputs, needs: Needs, typed: str) -> list[np.ndarray]:
+        """Return what a measure needs, one vector a task: of inputs in the features that were learned on, one matrix or one a task."""
         W, b = self.of.coef, self.of.intercept
         b = np.zeros(W.shape[1]) if b is None else b
         if isinstance(inputs, list):
@@ -319,6 +171,7 @@ class PerTaskPredictor:
 
     @staticmethod
     def check(fields: dict) -> None:
+        """ValueError where the fields of a file are not a Solution that predicts in this way."""
         loss_of(fields["loss"])
         d, m = fields["coef"].shape
         features, tasks = fields["feature_names"], fields["task_names"]
@@ -350,13 +203,152 @@ def loss_kind(facts: dict) -> type[Loss]:
     return kind
 
 
-def probabilities(loss: dict, z):
+def probabilities(loss: dict, z, typed: str = "predict_proba", instead: str = "logistic_loss"):
     """P(label = +1) at scores z; ModelError for a loss that models none."""
-    atom = loss_of(loss)
-    probability = getattr(atom, "probability", None)
-    if probability is None:
+    require_probabilities(loss, typed, instead)
+    atom: Any = loss_of(loss)
+    return atom.probability(z)
+
+
+def require_probabilities(loss: dict, typed: str, instead: str) -> None:
+    """ModelError for a loss that models none; `instead`: one that does."""
+    if not hasattr(loss_kind(loss), "probability"):
         raise ModelError(
-            f"predict_proba: {atom.name} models no probabilities",
-            write_instead="use logistic_loss, or decision_function",
+            f"{typed}: {loss['word']} models no probabilities",
+            write_instead=f"use {instead}, or decision_function",
         )
-    return probability(z)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Predictions of losses over a graph of labels: all labels of a sample at once, and what its edges decide.
+
+
+class LabelGraphPredictor(PerTaskPredictor):
+    """The labelling with the highest score of every sample, over the edges whose weights are not zero."""
+
+    of: Any  # a Solution, with its graph
+    with_probabilities: ClassVar = "pairwise_log_loss"
+
+    def decision_function(self, X):
+        return self.inference().margins(self.matrix(X, "decision_function"))
+
+    def predict(self, X, return_certified: bool):
+        found = self.inference().decode(self.matrix(X, "predict"))
+        labels = 2.0 * found.labels - 1.0
+        return (labels, found.certified) if return_certified else labels
+
+    def predict_proba(self, X):
+        require_probabilities(self.of.loss, "predict_proba", self.with_probabilities)
+        return self.inference().probabilities(self.matrix(X, "predict_proba"))
+
+    def scores(self, tasks: Tasks, metric, method: str) -> np.ndarray:
+        """(K,) the share of right labels in the best labellings, or 1 - Delta of a metric; missing labels of the tasks are left out.
+
+        Metrics of labels see the best labelling; `ROCArea`, `PrecisionAt` and `RecallAt`, which rank, see the margins of the labels.
+        DataError for inputs that are not shared: a labelling is of all labels of a sample.
+        """
+        typed, tasks = f"{method}(tasks)", self.of.schema.alike(tasks, method)
+        inputs = tasks.X if tasks.is_shared else tasks.inputs
+        labels = self.outputs(inputs, "labels", typed)
+        tasks.require_labels("sign", typed)
+        metrics = [None] * tasks.n_tasks if metric is None else checked_metrics(metric, tasks, typed)
+        by_order = [one is not None and one.scored_by_order for one in metrics]
+        margins = self.outputs(inputs, "scores", typed) if any(by_order) else labels
+        found = []
+        for k, (of, y) in enumerate(zip(metrics, tasks.per_task(tasks.targets), strict=True)):
+            z = margins[k] if by_order[k] else labels[k]
+            z = z if tasks.mask is None else z[tasks.mask[:, k]]
+            found.append(np.mean(z == y) if of is None else score_of(of, z, y, typed=typed))
+        return np.array(found)
+
+    def tuned_thresholds(self, tasks: Tasks, metric, typed: str) -> np.ndarray:
+        raise ModelError(
+            f"{self.of.loss['word']} decides a labelling as a whole, so that no label has a threshold of its own; to make "
+            "some mistakes dearer, write clique_hinge(U, V, tasks, loss=[...]) with the cost of each label",
+            term=typed,
+        )
+
+    def outputs(self, inputs, needs: Needs, typed: str) -> list[np.ndarray]:
+        """Labels of the best labellings, margins as scores, marginals as probabilities."""
+        if isinstance(inputs, list):
+            raise DataError(
+                "these tasks have separate inputs, and a labelling is of all labels of one sample",
+                term=typed,
+                write_instead="give Tasks.shared(X, Y)",
+            )
+        of = self.inference()
+        if needs == "scores":
+            return list(of.margins(inputs).T)
+        if needs == "labels":
+            return list(2.0 * of.decode(inputs).labels.T - 1.0)
+        word = self.of.loss["word"]
+        if needs == "values" or not hasattr(REGISTRY[word], "probability"):
+            what = "numbers" if needs == "values" else "probabilities"
+            raise ModelError(
+                f"{word} predicts labellings, and this measure is of {what}",
+                term=typed,
+                write_instead="write a measure of labels, such as metric='accuracy'",
+            )
+        return list(of.probabilities(inputs).T)
+
+    @staticmethod
+    def check(fields: dict) -> None:
+        if fields["label_graph"] is None:
+            raise ValueError(f"its loss is {fields['loss']['word']!r}, and it has no graph of labels")
+
+    def inference(self) -> LabelPredictions:
+        """Labellings under the weights, of the graph that every such loss has."""
+        return LabelPredictions(self.of.label_graph.cliques, self.of.coef, self.of.intercept)
+
+    def matrix(self, X, method: str):
+        """Inputs (n, d) for a labelling; DataError for a list of them."""
+        if is_list_of_matrices(X):
+            raise DataError(
+                f"{len(X)} input matrices, but a labelling is of all labels at once",
+                term=method,
+                write_instead="give one matrix (n, d)",
+            )
+        return self.of.schema.inputs(X)
+
+
+def graph(solution: Any) -> networkx.Graph:
+    """Return the labels, joined by the edges whose weights are not zero.
+
+    Attributes of an edge: `weight` ||V_c||_F; `coupling`, the mean over the training rows of the score where the two labels agree
+    minus that where they differ (> 0: they attract, < 0: they repel); `attraction`, the share of rows where that is positive;
+    `share`, its eta in [0, 1], where a k-support norm or group norm is on the edges; `added`, the round in which clique generation
+    took it. Where labels stand in cliques of three and more, `cliques` lists those that hold the pair, `weight` is the root of the
+    sum of their squares, and `graph.graph["cliques"]` lists all of them, the strongest first. A node's `weight` is ||U_k||_F.
+
+    ModelError for models without a graph of labels; MissingExtraError where networkx is not installed.
+    """
+    return _label_graph(solution, "solution.graph").to_networkx()
+
+
+def edge_usage(solution: Any, X) -> dict[tuple[str, ...], float]:
+    """{labels of an edge: the share of the rows of X, a matrix or Tasks, whose predicted labelling is another one without that edge}.
+
+    Every edge (and clique) with weights is there, the one that is used most first: weights alone do not tell how often an edge decides.
+    """
+    graph, predictor = _label_graph(solution, "edge_usage(X)"), LabelGraphPredictor(solution)
+    is_tasks, of = hasattr(X, "task_names"), predictor.inference()
+    shares = of.usage(
+        solution.schema.alike(X, "edge_usage").X if is_tasks else predictor.matrix(X, "edge_usage")
+    )
+    order = np.argsort(-shares, kind="stable").tolist()
+    return {graph.labels_of(int(of.kept[c])): float(shares[c]) for c in order}
+
+
+def _label_graph(solution: Any, typed: str) -> LearnedGraph:
+    if solution.label_graph is None:
+        raise not_over_labels(typed, solution.loss)
+    return solution.label_graph
+
+
+def not_over_labels(typed: str, loss: dict) -> ModelError:
+    """Return what is asked for exists only over a graph of labels."""
+    return ModelError(
+        f"{loss['word']} is not a loss over a graph of labels; clique_hinge(U, V, tasks) and "
+        "pairwise_log_loss(U, V, tasks) are",
+        term=typed,
+    )

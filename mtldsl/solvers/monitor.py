@@ -14,7 +14,7 @@ import numpy as np
 
 from mtldsl.certificates.attainment import UnattainedInfimum, has_recession_direction, prove_unattained
 from mtldsl.certificates.certificate import Certificate, certify, dual_bound
-from mtldsl.certificates.dual_bound import Bound, GapScale, check_weak_duality, infimum, rounding_of
+from mtldsl.certificates.dual_bound import Bound, check_weak_duality, infimum, objective_scale, rounding_of
 from mtldsl.certificates.stationarity import finite_steps
 from mtldsl.normal_form.best_constants import best_constants
 from mtldsl.normal_form.form import Blocks, NormalForm
@@ -194,7 +194,11 @@ class Monitor:
     ):
         self.form, self.tol, self.max_seconds, self.listener = form, tol, max_seconds, listener
         self.started, self.compiled = time.perf_counter(), compilation.spent()
-        self.scale, self.best, self.lines = GapScale(form), IncumbentTracker(form, tol), RaySearch(form)
+        self.scale, self.best, self.lines = (
+            objective_scale(form),
+            IncumbentTracker(form, tol),
+            RaySearch(form),
+        )
         self.bound, self.note, self.bound_duals = -np.inf, "no bound was computed", (None, None)
         self.proof: Bound | None = None
         self._about: tuple = ()

@@ -79,7 +79,7 @@ def balance_multipliers(losses, kinds, seen, intercepts, u, residual, exact: boo
         _RowDirection(name, int(row), n)
         for name, own in kinds.items() for kind in own for row in kind.rows for n in kind.basis.T
     ]  # fmt: skip
-    missing = [_missing(one, residual) for one in directions]
+    missing = [(residual[one.block][one.row] * one.by_task).sum() for one in directions]
     for name, held in intercepts.items():
         for i in range(len(held)):
             directions.append(_RowDirection(name, -1 - i, np.eye(len(held))[i]))
@@ -103,10 +103,6 @@ def balance_multipliers(losses, kinds, seen, intercepts, u, residual, exact: boo
             for t, where, new in moved:
                 u[t] = u[t].with_entries(where, new)
     return u, done - failed
-
-
-def _missing(one: _RowDirection, residual) -> Interval:
-    return (residual[one.block][one.row] * one.by_task).sum()
 
 
 def _factor(loss, one: _RowDirection) -> np.ndarray | None:
@@ -189,14 +185,14 @@ def _parts(losses, own, u, exact) -> list[_BalancedTask] | None:
             for e in loss.map.entries
         ):
             return None
-        room = loss.part.room(u[t]) if hasattr(loss.part, "room") and not loss.graph else np.zeros(u[t].shape)
+        room = loss.part.room(u[t])
         cap = float(np.abs(u[t].middle).max(initial=0.0)) or 1.0
         D = np.minimum(np.where(room > SETTINGS.room_share * cap, room, 0.0) / cap, 1.0)
         for i in range(loss.map.shape[1]):
             mine = [(number, max(own[number].row, -1), found[i]) for number, found in factors if found[i]]
             if not mine:
                 continue
-            X, where = loss.rows_of(i)
+            X, where = loss.data.inputs_of(i), loss.data.rows[i]
             columns = sorted({row for _, row, _ in mine if row >= 0})
             work += X.shape[0] * (len(columns) + 1) ** 2
             if work > (SETTINGS.fraction_flops if exact else SETTINGS.float_flops):
@@ -263,11 +259,11 @@ def _steps(parts, free, scale, inverse, right: Interval, u):
     moved = []
     for part in parts:
         able, used = np.flatnonzero(part.D), np.flatnonzero(place[part.of] >= 0)
-        F = np.zeros((part.inputs.shape[1], len(free)))
-        F[part.column[used], place[part.of[used]]] = scale[part.of[used]]  # powers of two
-        P = product(
-            right.like(part.inputs[able]) * part.D[able][:, None], _factored(F, part, used, place, right)
-        )
+        at = part.column[used], place[part.of[used]]
+        F = right.like(np.zeros((part.inputs.shape[1], len(free))))
+        scaled = right.like(scale[part.of[used]])  # powers of two
+        F = F.with_entries(at, scaled * _enclose(part.factor[used], right))
+        P = product(right.like(part.inputs[able]) * part.D[able][:, None], F)
         step = product(product(P, right.like(R)), right)[:, 0]
         beside = abs(P).sum(axis=1) * Interval(slack, slack)
         step = step + Interval(-beside.high, beside.high)
@@ -276,12 +272,6 @@ def _steps(parts, free, scale, inverse, right: Interval, u):
         where = able + part.where.start
         moved.append((part.loss, where, u[part.loss][where] + step))
     return moved
-
-
-def _factored(F: np.ndarray, part: _BalancedTask, used, place, like: Interval) -> Interval:
-    where = part.column[used], place[part.of[used]]
-    scaled = like.like(F)
-    return scaled.with_entries(where, scaled[where] * _enclose(part.factor[used], like))
 
 
 def _is_sum(parts, free, j: int, shares: np.ndarray, seen) -> bool:

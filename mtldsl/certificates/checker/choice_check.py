@@ -8,12 +8,13 @@ radius^2 ||W + s G||^2 / 4 + s e (docs/mathematics.md, section 15). Mixtures of 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from scipy import sparse
 
 from mtldsl.certificates.checker.choice_file import METRICS, rows_of
-from mtldsl.certificates.checker.interval import Interval, maximum, product
+from mtldsl.certificates.checker.interval import Interval, join_intervals, maximum, product
 from mtldsl.certificates.checker.limits import SETTINGS
 from mtldsl.certificates.checker.loss_formulas import SumLossFormula
 from mtldsl.certificates.checker.proof_file import DataArrays
@@ -161,10 +162,11 @@ class CheckedFold:
         gap = gap + (fit.weights + fit.slopes * s).square().sum() * 0.5
         return gap, self.part.value(fit.predictions) * s + fit.weights.square().sum() * 0.5
 
-    def own_scores(self, k: int) -> Interval:
-        """Scores of the rows held out, of the very weights of the fit."""
-        fit = self.fit(k)
-        return scores_of(self.held_out, fit.weights) + fit.intercept.repeat(self.held_out.counts)
+    def point(self, k: int) -> ScoreBox:
+        """Scores of the rows held out, of the very weights of the fit; no ball says more."""
+        fit, m = self.fit(k), self.shape[1]
+        z = scores_of(self.held_out, fit.weights) + fit.intercept.repeat(self.held_out.counts)
+        return ScoreBox(z.low, z.high, [(z, np.full(m, np.inf))], (np.zeros(m), np.zeros(m)))
 
     def box(self, low: float, high: float, a: int, b: int) -> ScoreBox:
         """Bound the scores at all values in [low, high], by the mixture of two fits that belongs to its middle."""
@@ -177,7 +179,7 @@ class CheckedFold:
 
         weights, slopes = mix(one.weights, other.weights), mix(one.slopes, other.slopes)
         z, u = mix(one.predictions, other.predictions), mix(one.multipliers, other.multipliers)
-        gaps = maximum(self.part.gaps(z, u).sums(self.train.offsets[:-1]), 0.0)
+        gaps = maximum(self.part.gaps(z, u).sums(self.train.starts), 0.0)
         ends = [self.strength(low), self.strength(high)]
         most = maximum(ends[0], ends[1])
         radii = [((weights + slopes * s).square().sum(axis=0) * 0.25 + gaps * most).sqrt().high for s in ends]
@@ -200,8 +202,8 @@ class CheckedFold:
 
     def linear_bound(self, box: ScoreBox, i: int, g: np.ndarray) -> float:
         """A number that the sum of g_j z_j over the rows of task i is never below."""
-        own = slice(int(self.held_out.offsets[i]), int(self.held_out.offsets[i + 1]))
-        summed = product(self._inputs(i).T, Interval.of(g.reshape(-1, 1))).reshape(-1)
+        own = self.held_out.rows[i]
+        summed = product(self.held_out.inputs_of(i).T, Interval.of(g.reshape(-1, 1))).reshape(-1)
         total = Interval.of(g).sum()
         length = (summed - total * self.centre[:, i]).square().sum().sqrt()
         shift = [(total * end[i]).low for end in box.shifts]
@@ -225,7 +227,7 @@ class CheckedFold:
 
     def _feasible(self, u: Interval) -> Interval:
         """Multipliers in the domain, which sum to zero in every task with an intercept, as real numbers."""
-        part, starts = self.part, self.train.offsets[:-1]
+        part, starts = self.part, self.train.starts
         if self._intercepts is None:
             return part.inside(u)
         for share in SETTINGS.multiplier_shares:
@@ -263,12 +265,6 @@ class CheckedFold:
         far = centre.square().sum(axis=0).repeat(data.counts)
         return maximum(own + far - scores_of(data, centre) * 2.0, 0.0).sqrt().high
 
-    def _inputs(self, i: int):
-        data = self.held_out
-        if not data.shared:
-            return data.inputs[int(data.offsets[i]) : int(data.offsets[i + 1])]
-        return data.inputs if data.mask is None else data.inputs[data.mask[:, i]]
-
     def _shifts(self, start, low, high) -> tuple[np.ndarray, np.ndarray]:
         """(m,) where the intercepts beside centred rows lie: slopes of the loss add up to zero there, and rise with every score.
 
@@ -283,10 +279,10 @@ class CheckedFold:
         def is_beyond(end: np.ndarray, step: np.ndarray, scores: np.ndarray) -> np.ndarray:
             """Tell whether the losses fall towards the middle from an end, by more than rounding."""
             inner = end + step
-            fall = (losses(scores, end) - losses(scores, inner)).sums(data.offsets[:-1])
+            fall = (losses(scores, end) - losses(scores, inner)).sums(data.starts)
             return (fall.low > 0.0) & (inner != end)
 
-        widths = np.add.reduceat(high - low, data.offsets[:-1]) / data.counts
+        widths = np.add.reduceat(high - low, data.starts) / data.counts
         widths = np.maximum(0.5 * widths, 1e-12 * (1.0 + np.abs(start)))
         found = []
         for sign, scores in ((-1.0, high), (1.0, low)):
@@ -325,59 +321,47 @@ def possible_score(fold: CheckedFold, metric: str, box: ScoreBox) -> Interval | 
     """All that the measure of a fold may be, of scores in a box: the mean of its tasks that have a number; None where none has."""
     found, data = [], fold.held_out
     needs, defined = METRICS[metric]
-    for i, (a, b) in enumerate(zip(data.offsets[:-1], data.offsets[1:], strict=True)):
-        own = slice(int(a), int(b))
+    for i, own in enumerate(data.rows):
         y, low, high = data.targets[own], box.low[own], box.high[own]
         positives = int((y > 0).sum())
         if not y.size or (defined == "positive" and not positives):
             continue
         if defined == "two" and (y == y[0]).all():
             continue
-        if needs == "labels":
-            found.append(_of_labels(metric, y, low, high))
-        elif needs == "scores":
-            found.append(_area(y, low, high))
-        else:
+        if needs == "values":
             found.append(_of_numbers(metric, fold, box, i, y, low, high))
+        else:  # it rises with scores of positives, and falls with those of negatives
+            of, positive = _area if metric == "roc_auc" else partial(_of_labels, metric), y > 0
+            least, most = of(low[positive], high[~positive]), of(high[positive], low[~positive])
+            found.append(Interval(least.low, most.high))
     return _mean(found)
 
 
 def _mean(found: list[Interval]) -> Interval | None:
     if not found:
         return None
-    whole = Interval(np.array([float(x.low) for x in found]), np.array([float(x.high) for x in found]))
-    return whole.sum() / float(len(found))
+    return join_intervals(x.reshape(1) for x in found).sum() / float(len(found))
 
 
-def _of_labels(metric: str, y, low, high) -> Interval:
-    """By counts: a row is +1 where its score is 0 or more. Every measure rises with right rows of either class."""
-    ends, positive = [], y > 0
-    P, N = float(positive.sum()), float((~positive).sum())
-    for of_positives, of_negatives in ((low, high), (high, low)):
-        tp, fp = float((of_positives[positive] >= 0).sum()), float((of_negatives[~positive] >= 0).sum())
-        if metric == "accuracy":
-            ends.append(Interval.of(tp + N - fp) / (P + N))
-        elif metric == "balanced_accuracy":
-            ends.append((Interval.of(tp) / P + Interval.of(N - fp) / N) * 0.5)
-        elif metric == "f1":
-            ends.append(Interval.of(2.0 * tp) / (P + tp + fp))
-        elif metric == "recall":
-            ends.append(Interval.of(tp) / P)
-        else:
-            ends.append(Interval.of(tp) / (tp + fp) if tp + fp else Interval.of(0.0))
-    return Interval(ends[0].low, ends[1].high)
+def _of_labels(metric: str, up, down) -> Interval:
+    """By counts: a row is +1 where its score is 0 or more."""
+    P, N = float(len(up)), float(len(down))
+    tp, fp = float((up >= 0).sum()), float((down >= 0).sum())
+    if metric == "accuracy":
+        return Interval.of(tp + N - fp) / (P + N)
+    if metric == "balanced_accuracy":
+        return (Interval.of(tp) / P + Interval.of(N - fp) / N) * 0.5
+    if metric == "f1":
+        return Interval.of(2.0 * tp) / (P + tp + fp)
+    if metric == "recall":
+        return Interval.of(tp) / P
+    return Interval.of(tp) / (tp + fp) if tp + fp else Interval.of(0.0)
 
 
-def _area(y, low, high) -> Interval:
+def _area(up, down) -> Interval:
     """The share of pairs in the right order, equal scores one half."""
-    ends, positive = [], y > 0
-    for of_positives, of_negatives in ((low, high), (high, low)):
-        negatives = np.sort(of_negatives[~positive])
-        twice = sum(
-            int(np.searchsorted(negatives, of_positives[positive], side).sum()) for side in ("left", "right")
-        )
-        ends.append(Interval.of(float(twice)) / (2.0 * positive.sum() * (~positive).sum()))
-    return Interval(ends[0].low, ends[1].high)
+    twice = sum(int(np.searchsorted(np.sort(down), up, side).sum()) for side in ("left", "right"))
+    return Interval.of(float(twice)) / (2.0 * len(up) * len(down))
 
 
 def _of_numbers(metric: str, fold: CheckedFold, box: ScoreBox, i: int, y, low, high) -> Interval:
@@ -419,7 +403,7 @@ def check_choice(choice: dict, data: DataArrays, tol: float, typed: str) -> Choi
     claimed, metric = choice["claimed"], choice["metric"]
     is_higher = metric not in ("mse", "mae", "nmse")
     chosen = int(np.flatnonzero(choice["values"] == claimed["chosen"])[0])
-    own = _mean_of([_own_score(fold, metric, chosen) for fold in folds], typed)
+    own = _mean_of([possible_score(fold, metric, fold.point(chosen)) for fold in folds], typed)
     score = float(own.low), float(own.high)
     gaps = [fold.gap_and_size(chosen) for fold in folds]
     gap = max(float((one / abs(size)).high) for one, size in gaps)
@@ -460,18 +444,6 @@ def check_choice(choice: dict, data: DataArrays, tol: float, typed: str) -> Choi
         found.notes.append(f"the claimed regret of {claimed['regret']:.10g} is below the one that is proven")
     found.confirmed = not found.notes
     return found
-
-
-def _own_score(fold: CheckedFold, metric: str, k: int) -> Interval | None:
-    z = fold.own_scores(k)
-    return possible_score(fold, metric, _point_box(z, fold))
-
-
-def _point_box(z: Interval, fold: CheckedFold) -> ScoreBox:
-    """The scores of one fit, of which no ball says more."""
-    m = fold.shape[1]
-    everywhere = [(z, np.full(m, np.inf))]
-    return ScoreBox(z.low, z.high, everywhere, (np.zeros(m), np.zeros(m)))
 
 
 def _mean_of(found: list[Interval | None], typed: str) -> Interval:

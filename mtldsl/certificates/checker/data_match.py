@@ -6,10 +6,9 @@ import numpy as np
 
 from mtldsl.certificates.checker.choice_check import ChoiceVerdict, check_choice
 from mtldsl.certificates.checker.choice_file import read_choice
-from mtldsl.certificates.checker.function import UnsupportedFormula
 from mtldsl.certificates.checker.limits import SETTINGS
 from mtldsl.certificates.checker.proof_check import Check, Verdict
-from mtldsl.certificates.checker.proof_file import DataArrays, as_read, read_proof
+from mtldsl.certificates.checker.proof_file import MISFITS, DataArrays, as_read, fitting, read_proof
 from mtldsl.certificates.checker.proof_schema import difference
 from mtldsl.errors import DataError
 from mtldsl.utils.parallel import one_blas_thread
@@ -46,17 +45,8 @@ def check_against_arrays(
     try:
         # an overflow is an infinite end, which is said
         with np.errstate(all="ignore"), one_blas_thread():
-            found = Check(
-                proof, matched, exact, SETTINGS.default_tol if tol is None else tol, tol is not None
-            ).verdict()
-    except (
-        KeyError,
-        TypeError,
-        ValueError,
-        IndexError,
-        AttributeError,
-        ArithmeticError,
-    ) as error:
+            found = Check(proof, matched, exact, tol).verdict()
+    except MISFITS as error:
         beyond = _beyond_float64(proof, error)
         raise DataError(
             beyond or f"parts of the proof do not fit each other ({error})",
@@ -113,19 +103,9 @@ def check_described_choice(
     choice: dict, data: DataArrays, typed: str, tol: float | None = None
 ) -> ChoiceVerdict:
     """Check a choice as `read_choice` gives it, of its data."""
-    try:
-        with np.errstate(all="ignore"), one_blas_thread():
-            return check_choice(choice, data, SETTINGS.default_tol if tol is None else tol, typed)
-    except (
-        KeyError,
-        TypeError,
-        ValueError,
-        IndexError,
-        AttributeError,
-        ArithmeticError,
-        UnsupportedFormula,
-    ) as error:
-        raise DataError(f"parts of the proof do not fit each other ({error})", term=typed) from error
+    with fitting(typed, "do not fit each other"), np.errstate(all="ignore"), one_blas_thread():
+        found = check_choice(choice, data, SETTINGS.default_tol if tol is None else tol, typed)
+    return found
 
 
 def _require_gap(tol: float | None, typed: str) -> None:
@@ -163,8 +143,8 @@ def match_data(proof, given, stored, typed: str, where: str) -> list[DataArrays]
     found = []
     for k, described in enumerate(proof["data"]):
         wanted = described["hashes"]
-        fitting = [one for one, hashes in pool if hashes == wanted and one.shared == described["shared"]]
-        if not fitting:
+        suited = [one for one, hashes in pool if hashes == wanted and one.shared == described["shared"]]
+        if not suited:
             if not pool:
                 raise DataError(
                     f"the proof does not hold its data ({', '.join(wanted)})",
@@ -182,7 +162,7 @@ def match_data(proof, given, stored, typed: str, where: str) -> list[DataArrays]
             raise DataError(
                 f"{', '.join(wrong)}{of}{place} differs from what the proof is about (SHA-256)", term=typed
             )
-        found.append(fitting[0])
+        found.append(suited[0])
     wanted = [one["hashes"] for one in proof["data"]]
     for k, (_, hashes) in enumerate(pool):
         if hashes not in wanted:

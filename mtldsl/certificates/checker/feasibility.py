@@ -111,7 +111,7 @@ class _BlockVector:
         """The matrix of a map, or None where float64 does not hold its entries."""
         total, entries, whole = sparse.csr_array((int(np.prod(map.shape)), self.size)), 0, True
         for e in map.entries:
-            plain = (picks(e["left"]) is not None) + (picks(_turned(e["right"])) is not None)
+            plain = (picks(e["left"]) is not None) + (picks(e["right"], by_columns=True) is not None)
             if plain + (e["coefficient"] in (1.0, -1.0)) < 2:
                 return None
             p, m = self.shapes[e["block"]]
@@ -146,10 +146,6 @@ class _BlockVector:
 
     def flat(self, x) -> Interval:
         return join_intervals(one.reshape(-1) for one in x.values())
-
-
-def _turned(right):
-    return None if right is None else right.T
 
 
 def _rows_of(s, blocks: _BlockVector, x) -> list[_LinearConstraints] | None:

@@ -62,7 +62,7 @@ class FunctionFormula:
         return self.number(0.0)
 
     def inside(self, Z) -> Interval:
-        return Z
+        return Z if self.takes.all() else Z * self.takes.astype(float)
 
     def gauge(self, Z) -> Interval:
         return self.number(0.0)

@@ -119,13 +119,8 @@ class RidgeFormula(CellNormFormula):
         return bool(self.takes.all())
 
     def value(self, W):
-        squares = W.square()
-        return (
-            squares if self.weights is None else squares * np.broadcast_to(self.weights, self.shape)
-        ).sum() * 0.5
-
-    def gauge(self, Z):
-        return self.number(0.0)
+        weights = None if self.weights is None else np.broadcast_to(self.weights, self.shape)
+        return (W.square() if weights is None else W.square() * weights).sum() * 0.5
 
     def conjugate(self, Z):
         if self.weights is None:
@@ -331,10 +326,7 @@ class AtMostFormula(ComparisonFormula):
 
 class EqualToFormula(ComparisonFormula):
     finite_dual = is_cone_free = True
-    takes = FunctionFormula.takes
-
-    def inside(self, Z):
-        return Z
+    takes, inside = FunctionFormula.takes, FunctionFormula.inside
 
     def out_of_cone(self, Z):
         return FunctionFormula.out_of_cone(self, Z)

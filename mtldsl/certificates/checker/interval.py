@@ -17,6 +17,7 @@ from __future__ import annotations
 import decimal
 import math
 from fractions import Fraction
+from functools import reduce
 from typing import Any, cast
 
 import numpy as np
@@ -155,11 +156,8 @@ class Interval:
     @property
     def middle(self) -> np.ndarray:
         """A float64 number near, for choices that need not be exact."""
-        return (
-            np.asarray(self.low, float)
-            if self.is_point
-            else 0.5 * (np.asarray(self.low, float) + np.asarray(self.high, float))
-        )
+        low, high = np.asarray(self.low, float), np.asarray(self.high, float)
+        return low if self.is_point else 0.5 * (low + high)
 
     def like(self, x) -> Interval:
         """Other numbers, in the same arithmetic."""
@@ -169,8 +167,7 @@ class Interval:
 
     def _each(self, change) -> Interval:
         if self.is_point:
-            both = change(self.low)
-            return Interval._point(both)
+            return Interval._point(change(self.low))
         return Interval(change(self.low), change(self.high))
 
     @staticmethod
@@ -221,8 +218,7 @@ class Interval:
         if self.is_point and other.is_point:
             both = as_array(self.low * other.low)
             return Interval(down(both), up(both))
-        corners = [as_array(a * b) for a in (self.low, self.high) for b in (other.low, other.high)]
-        return Interval(down(as_array(_least(corners))), up(as_array(_most(corners))))
+        return _hull([as_array(a * b) for a in (self.low, self.high) for b in (other.low, other.high)])
 
     __rmul__ = __mul__
 
@@ -232,13 +228,10 @@ class Interval:
         zero = np.asarray((other.low <= 0) & (other.high >= 0), dtype=bool)
         if zero.any() and (self.exact or other.exact):
             raise ZeroDivisionError("a division by what may be zero")
-        corners = [as_array(a / b) for a in (self.low, self.high) for b in (other.low, other.high)]
-        low, high = down(as_array(_least(corners))), up(as_array(_most(corners)))
-        return (
-            Interval(np.where(zero, -np.inf, low), np.where(zero, np.inf, high))
-            if zero.any()
-            else Interval(low, high)
-        )
+        found = _hull([as_array(a / b) for a in (self.low, self.high) for b in (other.low, other.high)])
+        if not zero.any():
+            return found
+        return Interval(np.where(zero, -np.inf, found.low), np.where(zero, np.inf, found.high))
 
     def __rtruediv__(self, other) -> Interval:
         return self.like(other) / self
@@ -264,24 +257,26 @@ class Interval:
             ]
             return Interval(down(ends[0]), up(ends[1]))
         if axis is None:
-            return Interval(
-                down(as_array(math.fsum(self.low.ravel()))), up(as_array(math.fsum(self.high.ravel())))
-            )
-        slack = gamma(self.low.shape[axis]) * np.sum(abs(self).high, axis=axis) + TINY
-        return Interval(down(np.sum(self.low, axis=axis) - slack), up(np.sum(self.high, axis=axis) + slack))
+            low, high = (as_array(math.fsum(end.ravel())) for end in (self.low, self.high))
+            return Interval(down(low), up(high))
+        return self._added(lambda x: np.sum(x, axis=axis), self.low.shape[axis])
+
+    def _added(self, add, count: int) -> Interval:
+        """Sums of at most so many float64 numbers each."""
+        slack = gamma(count) * add(abs(self).high) + TINY
+        return Interval(down(add(self.low) - slack), up(add(self.high) + slack))
 
     def sums(self, starts) -> Interval:
         """Sums of neighbours, from every start to the next."""
         starts = np.asarray(starts)
         if not len(starts) or starts[0] != 0 or np.any(np.diff(np.append(starts, len(self.low))) <= 0):
             raise ValueError("sums of nothing")  # of which numpy makes a number
-        if self.exact:
-            return self._each(lambda x: np.add.reduceat(x, starts))
+
+        def add(x):
+            return np.add.reduceat(x, starts)
+
         longest = int(np.diff(np.append(starts, len(self.low))).max())
-        slack = gamma(longest) * np.add.reduceat(abs(self).high, starts) + TINY
-        return Interval(
-            down(np.add.reduceat(self.low, starts) - slack), up(np.add.reduceat(self.high, starts) + slack)
-        )
+        return self._each(add) if self.exact else self._added(add, longest)
 
     def max(self, axis=None) -> Interval:
         """0 where there is nothing; of numbers that are all >= 0, or where there is something."""
@@ -290,12 +285,10 @@ class Interval:
         return self._each(lambda x: np.asarray(np.max(x, axis=axis), dtype=x.dtype))
 
     def cumsum(self, axis: int) -> Interval:
-        if self.exact:
-            return self._each(lambda x: np.cumsum(x, axis=axis))
-        slack = gamma(self.low.shape[axis]) * np.cumsum(abs(self).high, axis=axis) + TINY
-        return Interval(
-            down(np.cumsum(self.low, axis=axis) - slack), up(np.cumsum(self.high, axis=axis) + slack)
-        )
+        def add(x):
+            return np.cumsum(x, axis=axis)
+
+        return self._each(add) if self.exact else self._added(add, self.low.shape[axis])
 
     # ------------------------------------------------------------------------------------------- functions
 
@@ -346,24 +339,23 @@ def _x_log_x(point: Interval) -> Interval:
     return Interval(np.where(zero, 0 * one, found.low), np.where(zero, 0 * one, found.high))
 
 
-def _least(corners):
-    return np.minimum(np.minimum(corners[0], corners[1]), np.minimum(corners[2], corners[3]))
-
-
-def _most(corners):
-    return np.maximum(np.maximum(corners[0], corners[1]), np.maximum(corners[2], corners[3]))
+def _hull(corners) -> Interval:
+    """All from the least corner to the largest, rounded outward."""
+    return Interval(down(as_array(reduce(np.minimum, corners))), up(as_array(reduce(np.maximum, corners))))
 
 
 def maximum(a, b) -> Interval:
-    a = a if isinstance(a, Interval) else b.like(a)
-    b = a.like(b)
-    return Interval(np.maximum(a.low, b.low), np.maximum(a.high, b.high))
+    return _of_ends(np.maximum, a, b)
 
 
 def minimum(a, b) -> Interval:
+    return _of_ends(np.minimum, a, b)
+
+
+def _of_ends(function, a, b) -> Interval:
     a = a if isinstance(a, Interval) else b.like(a)
     b = a.like(b)
-    return Interval(np.minimum(a.low, b.low), np.minimum(a.high, b.high))
+    return Interval(function(a.low, b.low), function(a.high, b.high))
 
 
 def tighter(x: Interval, low, high) -> Interval:
@@ -372,6 +364,11 @@ def tighter(x: Interval, low, high) -> Interval:
     return Interval(
         np.minimum(np.maximum(x.low, low.low), high.high), np.maximum(np.minimum(x.high, high.high), low.low)
     )
+
+
+def falling(x: Interval) -> Interval:
+    """In falling order: the k-th largest number lies between the k-th largest ends."""
+    return Interval(np.sort(x.low)[::-1], np.sort(x.high)[::-1])
 
 
 def join_intervals(parts) -> Interval:
@@ -386,20 +383,27 @@ def join_intervals(parts) -> Interval:
 
 def product(A, B) -> Interval:
     """A @ B; one of them an Interval, the other one too, or a matrix of float64 numbers, dense or CSR."""
-    if isinstance(B, Interval):
-        if isinstance(A, Interval):
-            return _of_two(A, B)
-        if B.exact:
-            return _of_two(Interval.of(A.toarray() if sparse.issparse(A) else A, True), B)
-        return _by_numbers(A, B)
-    return product(B.T, A.T).T
-
-
-def _by_numbers(A, B: Interval) -> Interval:
-    k = A.shape[1]
-    middle, radius = _middle_and_radius(B)
-    centre, slack = np.asarray(A @ middle), _slack(abs(A), np.abs(middle), radius)
+    if not isinstance(B, Interval):
+        return product(B.T, A.T).T
+    if B.exact:
+        A = Interval.of(A.toarray() if sparse.issparse(A) else A, True)
+        return _exact_product(A, B)
+    k = A.shape[-1]
+    a, r = _middle_and_radius(A) if isinstance(A, Interval) else (A, None)
+    b, s = _middle_and_radius(B)
+    centre, slack = np.asarray(a @ b), _slack(abs(a), np.abs(b), s)
+    if r is not None:
+        slack = slack + r @ (np.abs(b) if s is None else np.abs(b) + s) * (1.0 + gamma(k))
     return _around(centre, slack * (1.0 + 4 * gamma(k)) + (k + 1) * TINY)
+
+
+def _exact_product(A: Interval, B: Interval) -> Interval:
+    if A.is_point and B.is_point:
+        whole = as_array(A.low @ B.low)
+        return Interval(down(whole), up(whole))
+    (a, r), (b, s) = (((x.low + x.high) / 2, (x.high - x.low) / 2) for x in (A, B))
+    centre, slack = a @ b, np.abs(a) @ s + r @ (np.abs(b) + s)
+    return Interval(down(as_array(centre - slack)), up(as_array(centre + slack)))
 
 
 def _slack(A, middle, radius):
@@ -408,22 +412,6 @@ def _slack(A, middle, radius):
     return (
         np.asarray(A @ middle) * gamma(k) if radius is None else np.asarray(A @ (gamma(k) * middle + radius))
     )
-
-
-def _of_two(A: Interval, B: Interval) -> Interval:
-    if A.exact:
-        if A.is_point and B.is_point:
-            whole = as_array(A.low @ B.low)
-            return Interval(down(whole), up(whole))
-        (a, r), (b, s) = (((x.low + x.high) / 2, (x.high - x.low) / 2) for x in (A, B))
-        centre, slack = a @ b, np.abs(a) @ s + r @ (np.abs(b) + s)
-        return Interval(down(as_array(centre - slack)), up(as_array(centre + slack)))
-    k = A.shape[-1]
-    (a, r), (b, s) = _middle_and_radius(A), _middle_and_radius(B)
-    centre, slack = a @ b, _slack(np.abs(a), np.abs(b), s)
-    if r is not None:
-        slack = slack + r @ (np.abs(b) if s is None else np.abs(b) + s) * (1.0 + gamma(k))
-    return _around(centre, slack * (1.0 + 4 * gamma(k)) + (k + 1) * TINY)
 
 
 def _around(centre, slack) -> Interval:

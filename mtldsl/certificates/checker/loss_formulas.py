@@ -138,12 +138,24 @@ def scalar_loss(word: str, parameters, exact: bool):
     return SCALAR_LOSSES[word](number)
 
 
-class SumLossFormula:
+class LossFormula:
+    """A loss of predictions with its data; what multipliers of a task sum to cannot be moved, unless a subclass knows how."""
+
+    def shifted(self, u: Interval, i: int, total: Interval, alone: bool) -> Interval | None:
+        """u with exactly `total` off the sum of task i, the whole sum where the loss stands `alone`; None where that is not known to be possible."""
+        return None
+
+    def room(self, u: Interval) -> np.ndarray:
+        """Return how far every multiplier may be moved either way without leaving the domain, as floats and not too large."""
+        return np.zeros(u.shape)
+
+
+class SumLossFormula(LossFormula):
     """sum over samples of s_j l(z_j, y_j), s_j coefficient times sample weight."""
 
     def __init__(self, scalar, coefficients: Interval, data, exact: bool):
         self.scalar, self.y = scalar, Interval.of(data.targets, exact)
-        self.s, self.offsets = coefficients.repeat(data.counts), data.offsets
+        self.s, self.rows, self.starts = coefficients.repeat(data.counts), data.rows, data.starts
         if data.sample_weights is not None:
             self.s = self.s * Interval.of(data.sample_weights, exact)
 
@@ -156,10 +168,9 @@ class SumLossFormula:
         return None if low is None else self.s * low, None if high is None else self.s * high
 
     def room(self, u: Interval, rows: slice = slice(None)) -> np.ndarray:
-        """Return how far every multiplier may be moved either way without leaving the domain, as floats and not too large."""
-        room = np.full(u.shape, np.inf)
         if self.scalar.inside:
             return round_to_float(abs(u).low, -1)
+        room = np.full(u.shape, np.inf)
         low, high = self.ends()
         if low is not None:
             room = np.minimum(room, round_to_float((u - low[rows]).low, -1))
@@ -168,8 +179,8 @@ class SumLossFormula:
         return room
 
     def shifted(self, u: Interval, i: int, total: Interval, alone: bool) -> Interval | None:
-        """u with exactly `total` off the sum of task i, taken by the entry with the most room; None where none has so much."""
-        rows = slice(int(self.offsets[i]), int(self.offsets[i + 1]))
+        """The entry with the most room takes it."""
+        rows = self.rows[i]
         room = self.room(u[rows], rows)
         j = rows.start + int(np.argmax(room))
         if not room[j - rows.start] > 2 * float(round_to_float(abs(total).high, 1)):
@@ -201,11 +212,12 @@ class SumLossFormula:
         return self.scalar.conjugate(u, self.y) * self.s
 
 
-class SquareRootLossFormula:
+class SquareRootLossFormula(LossFormula):
     """sum over tasks i of c_i sqrt(sum_j s_j (z_j - y_j)^2 + eps^2)."""
 
     def __init__(self, eps: Interval, coefficients: Interval, data, exact: bool):
-        self.eps, self.c, self.counts, self.starts = eps, coefficients, data.counts, data.offsets[:-1]
+        self.eps, self.c, self.counts = eps, coefficients, data.counts
+        self.starts, self.rows = data.starts, data.rows
         self.y = Interval.of(data.targets, exact)
         self.s = None if data.sample_weights is None else Interval.of(data.sample_weights, exact)
 
@@ -219,11 +231,10 @@ class SquareRootLossFormula:
         return squares.sums(self.starts).sqrt() / self.c
 
     def shifted(self, u: Interval, i: int, total: Interval, alone: bool) -> Interval | None:
-        """u with exactly `total`, its whole sum, off the sum of task i: less its mean, and then in the ball, which keeps the sum 0."""
+        """Less its mean, and then in the ball, which keeps the sum 0."""
         if not alone:
             return None
-        a = int(self.starts[i])
-        rows = slice(a, a + int(self.counts[i]))
+        rows = self.rows[i]
         moved = u.with_entries(rows, u[rows] - total / float(self.counts[i]))
         return moved.with_entries(rows, self.inside(moved)[rows])
 
@@ -250,7 +261,7 @@ class SquareRootLossFormula:
 ROW_LOSSES = ("softmax_loss", "crammer_singer_loss")
 
 
-class RowLossFormula:
+class RowLossFormula(LossFormula):
     """sum over rows j of w_j f(z_j), z_j the scores of all K classes: log sum exp z_j less that of the class, or the largest of [k is another
     class] + z_jk less that of the class. Flat arrays go class after class."""
 
@@ -285,10 +296,6 @@ class RowLossFormula:
         p = maximum(u.reshape(*self.shape) / self.w + self.true, 0.0)
         p = p / p.sum(axis=0)
         return ((p - self.true) * self.w).reshape(-1)
-
-    def shifted(self, u: Interval, i: int, total: Interval, alone: bool) -> Interval | None:
-        """None: what one class's multipliers sum to cannot be moved without another's."""
-        return None
 
     def balanced(self, u: Interval, totals: Interval) -> Interval | None:
         """u with exactly `totals`, its own sums, off the sums of all classes, by the row that is farthest from the ends of its simplex.
@@ -339,7 +346,7 @@ class _RowsAtRisk:
         return self.totals(values).cumsum(0)
 
 
-class CoxLossFormula:
+class CoxLossFormula(LossFormula):
     """sum over tasks i of c_i times the sum over events j of w_j (log sum_{k: |y_k| >= y_j} w_k exp(z_k) - z_j).
 
     Conjugate, where a = u + e >= 0, no risk set holds a negative sum F of u, and the first, which holds all that is not zero, the sum
@@ -353,8 +360,7 @@ class CoxLossFormula:
         weights = np.ones(len(y)) if data.sample_weights is None else data.sample_weights
         self.w = Interval.of(weights, exact)
         self.e = self.w * coefficients.repeat(data.counts) * (y > 0).astype(float)
-        ends = zip(data.offsets[:-1], data.offsets[1:], strict=True)
-        sets = [_RowsAtRisk(y[a:b], slice(int(a), int(b))) for a, b in ends]
+        sets = [_RowsAtRisk(y[rows], rows) for rows in data.rows]
         self.sets = [own for own in sets if len(own.rows)]
 
     def value(self, z: Interval) -> Interval:
@@ -388,27 +394,24 @@ class CoxLossFormula:
             a = maximum(u[sets.rows] + e, w * SETTINGS.least_task_share**2)
             a = a * (e.sum() / a.sum())
             lack = maximum(-sets.tails(a - e), 0.0)
-            lack = lack.with_entries(
-                slice(-1, None), lack[-1:].like(np.zeros(1))
-            )  # of all rows, as real numbers
+            lack = _with_last_zero(lack)  # of all rows, as real numbers
             before = lack.like(np.zeros(lack.shape)).with_entries(slice(1, None), lack[:-1])
             factor = maximum((lack - before) / sets.totals(a) + 1.0, 0.0)
             found = found.with_entries(sets.rows, a * factor[sets.last] - e)
         return found
 
-    def shifted(self, u: Interval, i: int, total: Interval, alone: bool) -> Interval | None:
-        """None: the multipliers of a task sum to zero."""
-        return None
-
     def conjugate(self, u: Interval, t: Interval) -> Interval:
         total = u.like(0.0)
         for sets in self.sets:
             own, e = u[sets.rows] * t, self.e[sets.rows]
-            a, F = maximum(own + e, 0.0), maximum(sets.tails(own), 0.0)
-            F = F.with_entries(slice(-1, None), F[-1:].like(np.zeros(1)))
+            a, F = maximum(own + e, 0.0), _with_last_zero(maximum(sets.tails(own), 0.0))
             shared = F.times_log() - (F + sets.totals(e)).times_log()
             total = total + (a.times_log() - a * self.w[sets.rows].log()).sum() + shared.sum()
         return total
+
+
+def _with_last_zero(x: Interval) -> Interval:
+    return x.with_entries(slice(-1, None), x.like(np.zeros(1)))
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -434,4 +437,4 @@ class WorstTaskFormula(SumLossFormula):
         self.each = SumLossFormula(scalar, coefficients, data, exact)
 
     def value(self, z: Interval) -> Interval:
-        return (self.scalar.value(z, self.y) * self.each.s).sums(self.offsets[:-1]).max()
+        return (self.scalar.value(z, self.y) * self.each.s).sums(self.starts).max()

@@ -7,7 +7,7 @@ from math import ceil
 import numpy as np
 
 from mtldsl.certificates.checker.function import UnsupportedFormula
-from mtldsl.certificates.checker.interval import Interval, join_intervals, maximum, minimum, product
+from mtldsl.certificates.checker.interval import Interval, falling, join_intervals, maximum, minimum, product
 from mtldsl.certificates.checker.limits import SETTINGS
 from mtldsl.certificates.checker.proof_kinds import array, wholes
 
@@ -88,6 +88,14 @@ class MetricFormula:
         return _mixed(p, even, _share(p, short, above))
 
 
+def _sum_of_pairs(function, i: Interval, j: Interval) -> Interval:
+    """Add up a function of all pairs, of a column i and a row j of them, some rows at a time."""
+    total, rows = i.like(0.0), max(1, SETTINGS.slab_entries // max(j.shape[0], 1))
+    for first in range(0, i.shape[0], rows):
+        total = total + function(i[first : first + rows].reshape(-1, 1), j.reshape(1, -1)).reshape(-1).sum()
+    return total
+
+
 def _share(p: Interval, short, above) -> Interval:
     """The least share with which what is `above` makes up for what falls `short`; 0 where nothing does, 1 where no other is enough."""
     lacking = short > 0
@@ -112,10 +120,8 @@ def tighter_ends(p: Interval) -> Interval:
 
 def _running(x: Interval, side: int) -> Interval:
     """(n + 1,) sums of the k smallest (side 1) or largest (-1) numbers, from 0."""
-    ends = [np.sort(end)[::side] for end in (x.low, x.high)]
-    sums = Interval(*ends).cumsum(axis=0)
-    zero = np.asarray([x.like(0.0).low.item()], dtype=sums.low.dtype)
-    return Interval(np.concatenate([zero, sums.low]), np.concatenate([zero, sums.high]))
+    ordered = falling(x) if side < 0 else -falling(-x)
+    return join_intervals([x.like(np.zeros(1)), ordered.cumsum(axis=0)])
 
 
 class FScoreFormula(MetricFormula):
@@ -135,13 +141,7 @@ class AUCFormula(MetricFormula):
 
     def law_of(self, p, y, law):
         p = tighter_ends(p)
-        i, j = p[y > 0], p[y < 0]
-        total, rows = self.number(0.0), max(1, SETTINGS.slab_entries // max(self.N, 1))
-        for first in range(0, self.P, rows):
-            total = (
-                total + minimum(i[first : first + rows].reshape(-1, 1), j.reshape(1, -1)).reshape(-1).sum()
-            )
-        return p, total / float(self.P * self.N)
+        return p, _sum_of_pairs(minimum, p[y > 0], p[y < 0]) / float(self.P * self.N)
 
 
 class ErrorRateFormula(MetricFormula):
@@ -194,10 +194,7 @@ class GMeanFormula(MetricFormula):
 
 class ROCAreaFormula(MetricFormula):
     def value(self, positive, negative):
-        total, rows = self.number(0.0), max(1, SETTINGS.slab_entries // max(self.N, 1))
-        for first in range(0, self.P, rows):
-            i = positive[first : first + rows].reshape(-1, 1)
-            total = total + maximum(1.0 - (i - negative.reshape(1, -1)) * 2.0, 0.0).reshape(-1).sum()
+        total = _sum_of_pairs(lambda i, j: maximum(1.0 - (i - j) * 2.0, 0.0), positive, negative)
         return total / float(self.P * self.N)
 
     def law_of(self, p, y, law):
@@ -221,18 +218,19 @@ class ROCAreaFormula(MetricFormula):
         return p.with_entries(y < 0, columns / size), total / size
 
     def _slack(self, rows, columns) -> Interval:
-        capped = []
-        for k in range(1, self.P):
-            capped.append(minimum(columns, float(k)).sum().reshape(1))
-        return join_intervals(capped) + _running(-rows, 1)[1 : self.P]
+        capped = join_intervals(minimum(columns, float(k)).sum().reshape(1) for k in range(1, self.P))
+        return capped + _running(-rows, 1)[1 : self.P]
 
 
 class TopPlacesFormula(MetricFormula):
     """Labellings with k samples labelled +1, and the true one."""
 
-    def expected(self, b, c) -> Interval:
+    def expected(self, b: Interval, c: Interval) -> Interval:
         """Delta, which is linear, at expected numbers of wrong samples."""
         raise NotImplementedError
+
+    def delta(self, b, c):
+        return self.expected(self.number(np.asarray(b, float)), self.number(np.asarray(c, float)))
 
     def __init__(self, plain, positives: int, negatives: int, exact: bool):
         super().__init__(plain, positives, negatives, exact)
@@ -272,17 +270,11 @@ class TopPlacesFormula(MetricFormula):
 
 
 class PrecisionAtFormula(TopPlacesFormula):
-    def delta(self, b, c):
-        return self.number(np.asarray(b, float)) / float(self.count())
-
     def expected(self, b, c):
         return b / float(self.count())
 
 
 class RecallAtFormula(TopPlacesFormula):
-    def delta(self, b, c):
-        return self.number(np.asarray(c, float)) / float(self.P)
-
     def expected(self, b, c):
         return c / float(self.P)
 
@@ -394,12 +386,13 @@ class RankingFormula(MetricFormula):
 
     def value(self, positive, negative):
         """Dynamic programming over the positives: the most of those so far where r negatives stand above the last."""
-        up, down = (_falling(x) for x in (positive, negative))
-        r = np.arange(self.N + 1)
-        pairs = join_intervals([down[:1] * 0.0, down.cumsum(axis=0)])
+        up, down = (falling(x) for x in (positive, negative))
+        r = np.arange(len(self.reached))
+        counted = down[: len(r) - 1] * np.diff(self.reached)
+        pairs = join_intervals([counted[:1] * 0.0, counted.cumsum(axis=0)])
         best = pairs * 0.0
         for k in range(1, self.P + 1):
-            own = self.costs(k, r) - self.unit * (up[k - 1] * r.astype(float) - pairs)
+            own = self.costs(k, r) - self.unit * (up[k - 1] * self.reached - pairs)
             best = Interval(np.maximum.accumulate(best.low), np.maximum.accumulate(best.high)) + own
         return best.max()
 
@@ -477,28 +470,12 @@ class PartialAUCFormula(RankingFormula):
     def costs(self, k, ranks):
         return maximum(self.number(self.reached[ranks]) - self.a, 0.0) / self.scale
 
-    def value(self, positive, negative):
-        """The best rank of every positive by itself."""
-        first = _falling(negative)[: len(self.reached) - 1] * np.diff(self.reached)
-        sums = join_intervals([first[:1] * 0.0, first.cumsum(axis=0)])
-        heights = maximum(self.number(self.reached) - self.a, 0.0) + sums * 2.0
-        total, rows = positive.like(0.0), max(1, SETTINGS.slab_entries // len(self.reached))
-        for first_row in range(0, self.P, rows):
-            z = positive[first_row : first_row + rows].reshape(-1, 1)
-            total = total + (heights.reshape(1, -1) - z * (2.0 * self.reached[None, :])).max(axis=1).sum()
-        return total / self.scale
-
     def law_of(self, p, y, law):
         if self.a > 0:
             return super().law_of(p, y, law)
         # Delta is linear in the slopes then, and their domain that of pairs with rows of at most b
         pairs = ROCAreaFormula(self.plain, self.P, self.N, self.exact)
         return pairs.law_of_margins(p, y, 2.0 / self.unit, self.b)
-
-
-def _falling(x: Interval) -> Interval:
-    """The k-th largest lies between the k-th largest ends."""
-    return Interval(np.sort(x.low)[::-1], np.sort(x.high)[::-1])
 
 
 def _near_whole(x: float) -> float:

@@ -8,7 +8,14 @@ import numpy as np
 from scipy.optimize import minimize
 
 from mtldsl.certificates.checker.function import FunctionFormula, UnsupportedFormula, differences
-from mtldsl.certificates.checker.interval import Interval, join_intervals, maximum, spectral_norm, trace_norm
+from mtldsl.certificates.checker.interval import (
+    Interval,
+    falling,
+    join_intervals,
+    maximum,
+    spectral_norm,
+    trace_norm,
+)
 from mtldsl.certificates.checker.limits import SETTINGS
 
 # --------------------------------------------------------------------------------------------------------------
@@ -119,9 +126,6 @@ class TreeFormula(FunctionFormula):
         norms = [squares[np.asarray(group)].sum(axis=0).sqrt().sum().reshape(1) for group in self.groups]
         return (join_intervals(norms) * self.number(self.a)).sum()
 
-    def inside(self, Z):
-        return Z if self.takes.all() else Z * self.takes.astype(float)
-
     def gauge(self, Z):
         middle = Z.middle
         floats = np.square(middle).sum(axis=1)[:, None] if self.axis == 0 else np.square(middle).T
@@ -178,9 +182,8 @@ class CellNormFormula(FunctionFormula):
 
     @property
     def takes(self):
-        if self.weights is None:
-            return super().takes
-        return np.broadcast_to(self.over_entries(self.weights), self.shape) > 0
+        weights = 1.0 if self.weights is None else self.weights
+        return np.broadcast_to(self.over_entries(weights), self.shape) > 0
 
     def value(self, W):
         norms = self.norms(W)
@@ -188,10 +191,9 @@ class CellNormFormula(FunctionFormula):
             norms if self.weights is None else norms * self.number(np.broadcast_to(self.weights, norms.shape))
         ).sum()
 
-    def inside(self, Z):
-        return Z if self.takes.all() else Z * self.takes.astype(float)
-
     def gauge(self, Z):
+        if self.degree == 2:
+            return self.number(0.0)
         norms = self.dual_norms(Z)
         if self.weights is None:
             return norms.max()
@@ -217,17 +219,11 @@ class SortedL1Formula(FunctionFormula):
                 "sorted_l1_norm with weights that are not descending and >= 0: not convex"
             )
 
-    def _ranked(self, W) -> Interval:
-        """Enclosures of the order statistics: the lower ends in order, and the upper ones."""
-        size = abs(W).reshape(-1)
-        low, high = (np.sort(end)[::-1].copy() for end in (size.low, size.high))
-        return Interval(low, high)
-
     def value(self, W):
-        return (self._ranked(W) * self.number(self.a)).sum()
+        return (falling(abs(W).reshape(-1)) * self.number(self.a)).sum()
 
     def gauge(self, Z):
-        return (self._ranked(Z).cumsum(0) / self.number(self.a).cumsum(0)).max()
+        return (falling(abs(Z).reshape(-1)).cumsum(0) / self.number(self.a).cumsum(0)).max()
 
 
 class GroupsFormula(CellNormFormula):
@@ -255,11 +251,6 @@ class GroupsFormula(CellNormFormula):
             for group, weight in zip(self.groups, weights, strict=True):
                 line[np.asarray(group)] = weight
         return line[:, None] if self.axis == 0 else line[None, :]
-
-    @property
-    def takes(self):
-        weights = 1.0 if self.weights is None else self.weights
-        return np.broadcast_to(self.over_entries(weights), self.shape) > 0
 
 
 class L1InfFormula(GroupsFormula):
@@ -293,9 +284,6 @@ class ExclusiveLassoFormula(GroupsFormula):
     def value(self, W):
         return self._over_groups(abs(W).sum(axis=1), lambda sums: sums.sum()).square().sum()
 
-    def gauge(self, Z):
-        return self.number(0.0)
-
     def conjugate(self, Z):
         return self._over_groups(abs(Z).max(axis=1), lambda tops: tops.max()).square().sum() * 0.25
 
@@ -306,9 +294,6 @@ class HalfSquaredGroupsFormula(ColumnGroupsFormula):
 
     def value(self, W):
         return self.norms(W).sum().square() * 0.5
-
-    def gauge(self, Z):
-        return self.number(0.0)
 
     def conjugate(self, Z):
         return self.norms(Z).max().square() * 0.5
@@ -339,9 +324,7 @@ class HalfSquaredKSupportFormula(HalfSquaredGroupsFormula):
         return best * 0.5
 
     def conjugate(self, Z):
-        a = self.norms(Z)
-        squares = Interval(*(np.sort(x)[::-1][: self.r] for x in (a.low, a.high))).square()
-        return squares.sum() * 0.5
+        return falling(self.norms(Z))[: self.r].square().sum() * 0.5
 
 
 class FrobeniusFormula(FunctionFormula):

@@ -182,14 +182,14 @@ def _terms_of(proof: dict, data, exact: bool) -> tuple[list, list, list[str]]:
 class Check:
     """A proof whose parts are of their kinds (`proof_schema`), its data, and the relative gap `tol` up to which its claim is confirmed.
 
-    own_tol: whether the user named it; the file's own is looked at where it is smaller, and the user named none
+    tol: None where the user named none: that of the file, or the default where this is smaller
     """
 
-    def __init__(self, proof, data, exact: bool, tol: float = 1e-4, own_tol: bool = False):
+    def __init__(self, proof, data, exact: bool, tol: float | None):
         self.proof, self.exact, self.data = proof, exact, data
+        self.own_tol, self.most = tol is not None, SETTINGS.default_tol if tol is None else tol
         of_file = proof["claimed"]["tol"]
-        self.tol = tol if own_tol or of_file >= tol else of_file
-        self.own_tol, self.most = own_tol, tol
+        self.tol = self.most if self.own_tol or of_file >= self.most else of_file
         self.moved = 0.0  # by how much moving the point and the multipliers widened the interval
 
     def verdict(self) -> Verdict:
@@ -473,7 +473,7 @@ class Check:
         for sharing, names in sharing_of.items():
             totals = None
             for t in sharing:
-                sums = u[t].sums(self.losses[t].data.offsets[:-1])
+                sums = u[t].sums(self.losses[t].data.starts)
                 totals = sums if totals is None else totals + sums
             assert totals is not None  # the name is of one of the losses
             (first, *others) = sharing

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from mtldsl.certificates.checker.function import UnsupportedFormula
 from mtldsl.certificates.checker.proof_kinds import MAX_WHOLE, Kind, array, matrix, wholes
 from mtldsl.certificates.checker.proof_schema import checked_form, checked_proof
 from mtldsl.errors import DataError
@@ -75,31 +76,36 @@ class DataArrays:
         )  # fmt: skip
 
     @cached_property
-    def offsets(self) -> np.ndarray:
-        return np.concatenate([[0], np.cumsum(self.counts)])
+    def starts(self) -> np.ndarray:
+        """(m,) where the labels of every task begin."""
+        return np.cumsum(self.counts) - self.counts
+
+    @cached_property
+    def rows(self) -> list[slice]:
+        """Places of the labels of every task."""
+        return [slice(a, a + n) for a, n in zip(self.starts.tolist(), self.counts.tolist(), strict=True)]
+
+    def inputs_of(self, i: int) -> Any:
+        """The inputs of task i, a row a label."""
+        if not self.shared:
+            return self.inputs[self.rows[i]]
+        return self.inputs if self.mask is None else self.inputs[self.mask[:, i]]
 
     def arrays(self) -> dict[str, np.ndarray]:
         """By name; what is absent is not in it."""
-        found = {}
-        if sparse.issparse(self.inputs):
-            X = self.inputs
-            found |= {
-                "X.data": X.data.astype("<f8"),
-                "X.indices": X.indices.astype("<i8"),
-                "X.indptr": X.indptr.astype("<i8"),
-            }
-            found["X.shape"] = np.array(X.shape, dtype="<i8")
-        else:
-            found["X"] = self.inputs.astype("<f8", copy=False)
-        found |= {
-            "y": self.targets.astype("<f8", copy=False),
-            "rows_of_tasks": self.counts.astype("<i8", copy=False),
+        X: Any = self.inputs
+        found: dict[str, Any] = {"X": X}
+        if sparse.issparse(X):
+            parts = {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": np.array(X.shape)}
+            found = {f"X.{name}": part for name, part in parts.items()}
+        found |= {"y": self.targets, "rows_of_tasks": self.counts}
+        found |= {"labelled": self.mask, "sample_weights": self.sample_weights}
+        kinds = {"f": "<f8", "i": "<i8", "b": "u1"}
+        return {
+            name: one.astype(kinds[one.dtype.kind], copy=False)
+            for name, one in found.items()
+            if one is not None
         }
-        if self.mask is not None:
-            found["labelled"] = self.mask.astype("u1")
-        if self.sample_weights is not None:
-            found["sample_weights"] = self.sample_weights.astype("<f8", copy=False)
-        return found
 
     @classmethod
     def of_arrays(cls, arrays: dict[str, np.ndarray | None], shared: bool) -> DataArrays:
@@ -148,9 +154,7 @@ class DataArrays:
     def hashes(self) -> dict[str, str]:
         """SHA-256 of every array with its shape, by name."""
         return {
-            name: hashlib.sha256(
-                repr(array.shape).encode() + np.ascontiguousarray(array).tobytes()
-            ).hexdigest()
+            name: hashlib.sha256(repr(array.shape).encode() + array.tobytes()).hexdigest()
             for name, array in self.arrays().items()
         }
 
@@ -193,12 +197,12 @@ def read_proof(path) -> tuple[dict, list[DataArrays]]:
             term=typed,
             write_instead='write one with solution.certificate.save(path), or with proof = "PATH.npz" in [output] of a problem file',
         )
-    with _fitting(typed):
+    with fitting(typed, "are missing or do not fit"):
         used: set[str] = set()
         proof = checked_proof(_with_arrays(proof, arrays, used))
         proof["functions"] = [_as_written_now(one) for one in proof["functions"]]
-        return proof, _held_data(proof, {name: one for name, one in arrays.items() if name not in used})
-    raise AssertionError
+        data = _held_data(proof, {name: one for name, one in arrays.items() if name not in used})
+    return proof, data
 
 
 def format_of(path) -> Any:
@@ -209,13 +213,11 @@ def format_of(path) -> Any:
 def read_parts(path, kind: Kind) -> dict:
     """The parts of a file, all of whose arrays they refer to, held to their kind. DataError for others."""
     _, parts, arrays = _read_archive(path)
-    with _fitting(f"verify({str(path)!r})"):
+    with fitting(f"verify({str(path)!r})", "are missing or do not fit"):
         used: set[str] = set()
         found = kind(_with_arrays(parts, arrays, used), "the proof")
-        if unused := sorted(arrays.keys() - used):
-            raise ValueError(f"the file holds {unused[0]!r}, which nothing refers to")
-        return found
-    raise AssertionError
+        _require_none(arrays.keys() - used)
+    return found
 
 
 def _read_archive(path) -> tuple[Any, dict, dict[str, np.ndarray]]:
@@ -230,21 +232,24 @@ def _read_archive(path) -> tuple[Any, dict, dict[str, np.ndarray]]:
     return (parts.pop("format", None), parts, arrays) if isinstance(parts, dict) else (None, {}, arrays)
 
 
+#: What comes of parts that are not there, or are not what others take them for.
+MISFITS = (
+    *(KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, RecursionError, UnsupportedFormula),
+)  # fmt: skip
+
+
 @contextmanager
-def _fitting(typed: str) -> Iterator[None]:
+def fitting(typed: str, said: str) -> Iterator[None]:
     """Report parts that are missing or do not fit as a DataError."""
     try:
         yield
-    except (
-        KeyError,
-        TypeError,
-        ValueError,
-        IndexError,
-        AttributeError,
-        ArithmeticError,
-        RecursionError,
-    ) as error:
-        raise DataError(f"parts of the proof are missing or do not fit ({error})", term=typed) from error
+    except MISFITS as error:
+        raise DataError(f"parts of the proof {said} ({error})", term=typed) from error
+
+
+def _require_none(unused) -> None:
+    if unused:
+        raise ValueError(f"the file holds {min(unused)!r}, which nothing refers to")
 
 
 def as_read(form: dict) -> dict:
@@ -277,8 +282,7 @@ def _held_data(proof, arrays) -> list[DataArrays]:
             raise ValueError(f"the file holds {held[0]} of data set {k + 1}, and not all of it")
         if held:
             found.append(DataArrays.of_arrays(own, described["shared"]))
-    if arrays:
-        raise ValueError(f"the file holds {sorted(arrays)[0]!r}, which nothing refers to")
+    _require_none(arrays)
     return found
 
 

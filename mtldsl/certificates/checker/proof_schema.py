@@ -276,27 +276,18 @@ def _loss_parameters(word: str):
     return LOSSES.get(word, each(_free))
 
 
-def _groups(name: str, lines: int, costs: str = "weights"):
-    """Groups of lines and a weight a group."""
+def _groups(**lines: int):
+    """Groups of so many lines, each line by itself where there are none, and a weight a group; where groups of rows and of columns may be
+    named, those of either."""
 
     def read(value, where: str) -> dict:
-        kinds = {name: list_of(_distinct(lines), 1)}
-        found = fields({}, kinds | {costs: _free})(value, where)
-        size = lines if found[name] is None else len(found[name])
-        return found | {costs: optional(spread((size,), 0.0))(found[costs], f"{where}.{costs}")}
-
-    return read
-
-
-def _tree(d: int, m: int):
-    def read(value, where: str) -> dict:
-        kinds = {"rows": list_of(_distinct(d), 1), "columns": list_of(_distinct(m), 1)}
+        kinds = {name: list_of(_distinct(count), 1) for name, count in lines.items()}
         found = fields({}, kinds | {"weights": _free})(value, where)
-        groups = [found[key] for key in kinds if found[key] is not None]
-        if len(groups) != 1:
+        named = [found[name] for name in lines if found[name] is not None]
+        if len(lines) > 1 and len(named) != 1:
             raise ValueError(f"{where} has groups of rows and of columns, or of neither")
-        size = (len(groups[0]),)
-        return found | {"weights": optional(spread(size, 0.0))(found["weights"], f"{where}.weights")}
+        size = len(named[0]) if named else max(lines.values())
+        return found | {"weights": optional(spread((size,), 0.0))(found["weights"], f"{where}.weights")}
 
     return read
 
@@ -310,7 +301,7 @@ def _function_parameters(word: str, shape: tuple[int, int]):
         "l21_norm": fields({}, {"weights": spread((d,), 0.0)}), "l1_inf_norm": fields({}, {"weights": spread((d,), 0.0)}),
         "l12_norm": fields({}, {"weights": spread((m,), 0.0)}),
         "sorted_l1_norm": _without("q", fields({"weights": spread((d * m,), 0.0)}, {"q": number(0.0, 1.0)})),
-        "group_norm": _groups("groups", d), "column_group_norm": _groups("columns", m), "latent_group_norm": _groups("groups", d), "tree_norm": _tree(d, m),
+        "group_norm": _groups(groups=d), "column_group_norm": _groups(columns=m), "latent_group_norm": _groups(groups=d), "tree_norm": _groups(rows=d, columns=m),
         "exclusive_lasso": fields({}, {"groups": list_of(_distinct(d), 1)}),
         "half_squared_group_norm": fields({}, {"columns": list_of(_distinct(m), 1)}),
         "half_squared_k_support_norm": fields({"r": whole(1, _MAX_BLOCK_ROWS)}, {"columns": list_of(_distinct(m), 1)}),

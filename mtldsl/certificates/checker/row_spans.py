@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import linalg
 
 from mtldsl.certificates.checker.balancing import enclose_solution
 from mtldsl.certificates.checker.interval import Interval, product
 from mtldsl.certificates.checker.limits import SETTINGS
-from mtldsl.certificates.checker.terms import picks
+from mtldsl.certificates.checker.terms import as_dense, picks
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,17 +79,13 @@ def seen_by_others(functions, v, name: str, row: int, by_task: np.ndarray) -> bo
 def _image_of(e, row: int, by_task: np.ndarray, shape):
     """(what a map's entry makes of weights in one row, None where it is not of whole numbers; where that may not be zero)."""
     p = shape[0]
-    left = (np.arange(p) == row).astype(float) if e["left"] is None else _dense(e["left"])[:, row]
-    right = np.eye(len(by_task)) if e["right"] is None else _dense(e["right"])
+    left = (np.arange(p) == row).astype(float) if e["left"] is None else as_dense(e["left"])[:, row]
+    right = np.eye(len(by_task)) if e["right"] is None else as_dense(e["right"])
     support = np.outer(left != 0, ((by_task != 0).astype(float) @ (right != 0).astype(float)) > 0)
     numbers = (left, right, by_task, np.array(e["coefficient"]))
     if not all(np.all((one == np.round(one)) & (np.abs(one) < 1e3)) for one in numbers):
         return None, support
     return np.outer(left, by_task @ right) * e["coefficient"], support
-
-
-def _dense(factor) -> np.ndarray:
-    return np.asarray(factor.toarray() if sparse.issparse(factor) else factor, float)
 
 
 def _of_rows(map, name: str):
@@ -101,7 +97,7 @@ def _of_rows(map, name: str):
     if rows is None:
         return None
     rows = range(map.shape[0]) if isinstance(rows, slice) else rows.tolist()
-    right = e["right"].toarray() if sparse.issparse(e["right"]) else e["right"]
+    right = None if e["right"] is None else as_dense(e["right"])
     return {row: place for place, row in enumerate(rows)}, e["coefficient"], right
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from mtldsl.certificates.checker.function import UnsupportedFormula
 from mtldsl.certificates.checker.interval import Interval, join_intervals, maximum, product, tighter
 from mtldsl.certificates.checker.limits import SETTINGS
+from mtldsl.certificates.checker.loss_formulas import LossFormula
 from mtldsl.certificates.checker.metric_formulas import METRICS, ORDERS, LabelCostFormula
 from mtldsl.certificates.checker.proof_schema import witness_of_labellings
 
@@ -17,7 +18,7 @@ from mtldsl.certificates.checker.proof_schema import witness_of_labellings
 GAP = 2
 
 
-class LabelGraphFormula:
+class LabelGraphFormula(LossFormula):
     """sum over samples i of w_i f(scores of sample i): `clique_hinge`, a maximum over labellings, or `pairwise_log_loss`, the
     logarithm of a sum over them. Predictions are flat, entry after entry of the graph, each for all samples. Where labels are missing it
     is over labellings of the others, and of scores of the graph that these induce.
@@ -108,9 +109,6 @@ class LabelGraphFormula:
                 self.promised = self.promised + self._promise(i, chosen, p) * self.w[i]
         return join_intervals(means).T.reshape(-1)
 
-    def shifted(self, u, i, total, alone):
-        return None  # no intercepts
-
     def _promise(self, i: int, chosen, p: Interval) -> Interval:
         """The expected cost of a random labelling; of a likelihood, its entropy."""
         if self.is_hinge:
@@ -131,8 +129,8 @@ class LabelGraphFormula:
 def _by_sample(data, flat, missing) -> np.ndarray:
     """(n, K) of what labels have, label after label; `missing` where there is none."""
     found = np.full((data.inputs.shape[0], len(data.counts)), missing, dtype=flat.dtype)
-    for k, (first, last) in enumerate(zip(data.offsets[:-1], data.offsets[1:], strict=True)):
-        found[slice(None) if data.mask is None else data.mask[:, k], k] = flat[first:last]
+    for k, rows in enumerate(data.rows):
+        found[slice(None) if data.mask is None else data.mask[:, k], k] = flat[rows]
     return found
 
 
@@ -154,12 +152,11 @@ def _of_samples(data, word) -> np.ndarray:
 KNOWN = METRICS | ORDERS
 
 
-class StructuredHingeFormula:
+class StructuredHingeFormula(LossFormula):
     """sum over tasks i of c_i max over labellings y' of Delta(y, y') - <y - y', z>."""
 
     def __init__(self, metrics, coefficients: Interval, data, exact: bool, witness):
-        self.c, self.exact, self.offsets = coefficients, exact, data.offsets
-        self.rows = [slice(int(a), int(b)) for a, b in zip(data.offsets[:-1], data.offsets[1:], strict=True)]
+        self.c, self.exact, self.rows = coefficients, exact, data.rows
         self.y = [data.targets[rows] for rows in self.rows]
         if len(metrics) not in (1, len(self.rows)):
             raise ValueError(f"structured_hinge of {len(self.rows)} tasks with {len(metrics)} metrics")
@@ -194,9 +191,7 @@ class StructuredHingeFormula:
         return join_intervals(parts)
 
     def shifted(self, u: Interval, i: int, total: Interval, alone: bool) -> Interval | None:
-        """u with exactly `total` off the sum of task i; None where that is not known to be possible.
-
-        A little of the labelling that is wrong on all positives is mixed in, more than enough; then as much of the one that is
+        """A little of the labelling that is wrong on all positives is mixed in, more than enough; then as much of the one that is
         wrong on all negatives as makes the sum right. No Delta is below 0, so that both only shrink what is promised.
         """
         metric, y, rows = self.metrics[i], self.y[i], self.rows[i]

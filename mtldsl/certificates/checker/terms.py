@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy import sparse
 
@@ -57,16 +55,20 @@ class CheckedLinearMap:
         if len(self.entries) != 1:
             return None
         (e,) = self.entries
-        rows, columns = picks(e["left"]), picks(None if e["right"] is None else e["right"].T)
+        rows, columns = picks(e["left"]), picks(e["right"], by_columns=True)
         found = rows is not None and columns is not None and e["coefficient"] != 0
         return (e["block"], e["coefficient"], rows, columns) if found else None
 
 
-def picks(factor):
-    """The positions that a matrix of one 1 a row picks, none twice; a slice for the identity, None for other matrices."""
+def as_dense(factor) -> np.ndarray:
+    return np.asarray(factor.toarray() if sparse.issparse(factor) else factor, float)
+
+
+def picks(factor, by_columns: bool = False):
+    """The positions that a matrix of one 1 a row, or a column, picks, none twice; a slice for the identity, None for other matrices."""
     if factor is None:
         return slice(None)
-    dense = factor.toarray() if sparse.issparse(factor) else np.asarray(factor)
+    dense = as_dense(factor.T if by_columns else factor)
     ones = ((dense == 1).sum(axis=1) == 1).all() and ((dense != 0).sum(axis=1) == 1).all()
     where = dense.argmax(axis=1) if dense.size else np.zeros(0, int)
     return where if ones and len(set(where.tolist())) == len(where) else None
@@ -115,13 +117,6 @@ class CheckedLossTerm:
         given = described["multipliers"]
         self.u = Interval.of(np.zeros(len(data.targets)) if given is None else given, exact)
 
-    def rows_of(self, i: int) -> tuple[Any, slice]:
-        """The inputs of task i, and where its multipliers stand."""
-        data, own = self.data, slice(int(self.data.offsets[i]), int(self.data.offsets[i + 1]))
-        if not data.shared:
-            return data.inputs[own], own
-        return data.inputs if data.mask is None else data.inputs[data.mask[:, i]], own
-
     def scores(self, W: Interval) -> Interval:
         """X_i w_i, flat."""
         return scores_of(self.data, W, all_rows=self.graph)
@@ -133,8 +128,9 @@ class CheckedLossTerm:
         if data.shared:
             of_inputs = np.repeat(np.asarray(squares.sum(axis=0)).reshape(-1, 1), self.map.shape[1], axis=1)
         else:
-            ends = zip(data.offsets[:-1], data.offsets[1:], strict=True)
-            of_inputs = np.stack([np.asarray(squares[a:b].sum(axis=0)).ravel() for a, b in ends], axis=1)
+            of_inputs = np.stack(
+                [np.asarray(squares[rows].sum(axis=0)).ravel() for rows in data.rows], axis=1
+            )
         total = data.counts[None, :].astype(float) if name in self.intercepts else None
         for e in self.map.entries:
             if e["block"] == name:
@@ -160,11 +156,12 @@ class CheckedLossTerm:
                 u_table = u
             image = product(data.inputs.T, u_table.reshape(-1, data.inputs.shape[0]).T)
         else:
-            ends = list(zip(data.offsets[:-1], data.offsets[1:], strict=True))
-            image = join_intervals(product(data.inputs[a:b].T, u[a:b]).reshape(1, -1) for a, b in ends).T
+            image = join_intervals(
+                product(data.inputs[rows].T, u[rows]).reshape(1, -1) for rows in data.rows
+            ).T
         self.map.add_adjoint(image, into)
         for name in self.intercepts:
-            into[name] = into[name] + u.sums(data.offsets[:-1]).reshape(1, -1)
+            into[name] = into[name] + u.sums(data.starts).reshape(1, -1)
 
 
 def scores_of(data: DataArrays, W: Interval, all_rows: bool = False) -> Interval:
@@ -173,11 +170,7 @@ def scores_of(data: DataArrays, W: Interval, all_rows: bool = False) -> Interval
         flat = product(data.inputs, W).T
         kept = slice(None) if data.mask is None or all_rows else data.mask.T.ravel()
         return flat.reshape(-1)[kept]
-    parts = [
-        product(data.inputs[a:b], W[:, i])
-        for i, (a, b) in enumerate(zip(data.offsets[:-1], data.offsets[1:], strict=True))
-    ]
-    return join_intervals(parts)
+    return join_intervals(product(data.inputs[rows], W[:, i]) for i, rows in enumerate(data.rows))
 
 
 def _squared(A):

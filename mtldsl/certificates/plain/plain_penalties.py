@@ -21,10 +21,7 @@ def _lengths(W, axis):
 
 def _symmetric(matrix) -> np.ndarray:
     """Return an array; the language may keep eigenvectors, their eigenvalues, and that of all other directions."""
-    if not hasattr(matrix, "basis"):
-        return np.asarray(matrix, float)
-    U, rest = matrix.basis, matrix.rest if matrix.basis.shape[1] < len(matrix.basis) else 0.0
-    return (U * (matrix.values - rest)) @ U.T + rest * np.eye(len(U))
+    return spectrum_of(matrix).dense() if hasattr(matrix, "basis") else np.asarray(matrix, float)
 
 
 @defined("ridge", "matrix")

@@ -274,7 +274,23 @@ class TypedPoint:
 
     def violation(self, constraint: Any) -> float:
         """Return how far a constraint on weights is from being met, in its own units."""
-        return self._outside(constraint.tree)
+        tree, blocks = constraint.tree, self.blocks
+        operands = tree.operands
+        with np.errstate(all="ignore"):
+            if tree.name == "in":
+                atom, W = operands[0], matrix_of(operands[1], blocks)
+                definition = DEFINITIONS.get(atom.name)
+                return float(atom.violation(W) if definition is None else definition.function(W, atom))
+            if tree.name == "ball":
+                factor, atom, argument, radius = operands
+                W, most = matrix_of(argument, blocks), radius.value / factor.value
+                if atom.name == "rank":
+                    return float(np.linalg.norm(singular_values(W)[int(most) :]))
+                return float(max(_of_weights(DEFINITIONS.get(atom.name), atom, W)[0] - most, 0.0))
+            left, right = (matrix_of(one, blocks) for one in operands)
+            if tree.name == "==":
+                return float(largest_difference(left, right))
+            return float(largest_excess(left, right) if tree.name == "<=" else largest_excess(-left, -right))
 
     def rounding_of_violation(self, constraint: Any) -> float:
         """Bound how far rounding may have moved it."""
@@ -291,24 +307,6 @@ class TypedPoint:
                 return float(units * np.sum(size) + (units + within) * norm + spread)
             left, right = (matrix_of(one, self.blocks, sizes=True) for one in operands)
             return units * float(np.max(left + np.where(np.isfinite(right), right, 0.0), initial=0.0))
-
-    def _outside(self, tree: Any) -> float:
-        operands, blocks = tree.operands, self.blocks
-        with np.errstate(all="ignore"):
-            if tree.name == "in":
-                atom, W = operands[0], matrix_of(operands[1], blocks)
-                definition = DEFINITIONS.get(atom.name)
-                return float(atom.violation(W) if definition is None else definition.function(W, atom))
-            if tree.name == "ball":
-                factor, atom, argument, radius = operands
-                W, most = matrix_of(argument, blocks), radius.value / factor.value
-                if atom.name == "rank":
-                    return float(np.linalg.norm(singular_values(W)[int(most) :]))
-                return float(max(_of_weights(DEFINITIONS.get(atom.name), atom, W)[0] - most, 0.0))
-            left, right = (matrix_of(one, blocks) for one in operands)
-            if tree.name == "==":
-                return float(largest_difference(left, right))
-            return float(largest_excess(left, right) if tree.name == "<=" else largest_excess(-left, -right))
 
 
 def _of_weights(definition: Definition | None, atom: Any, W: np.ndarray) -> tuple[float, float]:
@@ -358,14 +356,13 @@ def sums_of_tasks(term: Any, l: np.ndarray) -> np.ndarray:
 
 def _of_tasks(term: Any, definition: Definition | None, z: np.ndarray) -> np.ndarray:
     """Return losses (m,) that are functions of a whole task; of a word of one's own, what it says itself."""
-    tasks, found = term.tasks, np.empty(term.tasks.n_tasks)
-    ends, s = tasks.offsets.tolist(), tasks.sample_weights
-    for i, (first, last) in enumerate(pairwise(ends)):
-        rows = slice(first, last)
+    tasks, found = term.tasks, []
+    s = [None] * tasks.n_tasks if tasks.sample_weights is None else tasks.per_task(tasks.sample_weights)
+    each = zip(tasks.per_task(z), tasks.per_task(tasks.targets), s, strict=True)
+    for i, given in enumerate(each):
         atom = term.atom.of_task(i)
-        given = z[rows], tasks.targets[rows], None if s is None else s[rows]
-        found[i] = atom.value(*given) if definition is None else definition.function(*given, atom)
-    return found
+        found.append(atom.value(*given) if definition is None else definition.function(*given, atom))
+    return np.array(found)
 
 
 def over_tasks(term: Any, losses: np.ndarray, of_sum=None, totals: np.ndarray | None = None) -> float:
