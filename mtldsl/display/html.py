@@ -170,7 +170,7 @@ def template(name: str, room: str = "display") -> Any:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {
+    own: dict[str, Any] = {
         "layout": _layout,
         "breakable": _breakable,
         "mathml": lambda latex: Markup(mathml(latex)),
@@ -178,4 +178,5 @@ def template(name: str, room: str = "display") -> Any:
         "toml": lambda value: json.dumps(value, ensure_ascii=False),
         "shell": shlex.quote,
     }
+    environment.filters |= own
     return environment.get_template(name)

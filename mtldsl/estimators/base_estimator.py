@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, ClassVar, cast
@@ -50,6 +51,27 @@ class ArgumentSettings:
 
 
 SETTINGS = ArgumentSettings()
+
+
+def constructor_of(plain: type, without: Sequence[str] = (), **arguments) -> Callable[..., None]:
+    """A constructor with the arguments of another estimator, but for some, and with these of its own or with another default, as scikit-learn
+    reads them off its signature."""
+    known = {
+        name: one for name, one in inspect.signature(plain.__init__).parameters.items() if name not in without
+    }
+    others = known.pop("parameters")
+    for name, value in arguments.items():
+        kind = known[name].kind if name in known else inspect.Parameter.KEYWORD_ONLY
+        known[name] = inspect.Parameter(name, kind, default=value)
+    defaults = {name: one.default for name, one in known.items() if name not in ("self", "model")}
+
+    def __init__(self, model=known["model"].default, **arguments):
+        own = {name: arguments.pop(name, default) for name, default in defaults.items()}
+        self._set({"model": model, **own, "parameters": arguments})
+
+    # functions have no such attribute for a type checker
+    setattr(__init__, "__signature__", inspect.Signature([*known.values(), others]))  # noqa: B010
+    return __init__
 
 
 class ModelParameters(BaseEstimator):

@@ -18,6 +18,7 @@ from mtldsl.errors import DataError, ModelError, MTLError
 from mtldsl.estimators.base_estimator import (
     MultiTaskEstimator,
     check_one_class,
+    constructor_of,
     tasks_of,
     warn_of_no_label,
     warn_of_one_class,
@@ -359,6 +360,10 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
         return tags
 
 
+#: the arguments of labels that are cut from scores of their own
+TUNING = ("tune_thresholds", "calibration", "inner_folds")
+
+
 # --------------------------------------------------------------------------------------------------------------
 # Classification with kernels: between the rows, and between the tasks.
 
@@ -388,27 +393,7 @@ class KernelMultiTaskClassifier(MultiTaskClassifier):
 
     _defaults: ClassVar[dict[str, float]] = {"C": 1.0}
 
-    def __init__(
-        self,
-        model="MT-MKL",
-        *,
-        kernels="rbf",
-        subject_to=(),
-        fit_intercept=True,
-        class_weight=None,
-        one_class="constant",
-        tune_thresholds=None,
-        calibration=None,
-        inner_folds=5,
-        warm_start=False,
-        tol=1e-6,
-        max_seconds=None,
-        solver="auto",
-        check=None,
-        n_jobs=None,
-        **parameters,
-    ):
-        self._set(locals())
+    __init__ = constructor_of(MultiTaskClassifier, ("loss", "penalty"), model="MT-MKL", kernels="rbf")
 
     def _tasks(self, X, signs, weights, names) -> Tasks:
         if self.kernels != "precomputed":
@@ -480,24 +465,9 @@ class LabelGraphClassifier(MultiTaskClassifier):
     _defaults: ClassVar[dict[str, float]] = {"lam": 0.01}
     _elsewhere: ClassVar[dict[str, str]] = {"sign": "MultiTaskClassifier", "real": "MultiTaskRegressor"}
 
-    def __init__(
-        self,
-        model="CGM",
-        *,
-        edges=None,
-        subject_to=(),
-        fit_intercept=True,
-        class_weight=None,
-        one_class="constant",
-        warm_start=False,
-        tol=1e-4,
-        max_seconds=None,
-        solver="auto",
-        check=None,
-        n_jobs=None,
-        **parameters,
-    ):
-        self._set(locals())
+    __init__ = constructor_of(
+        MultiTaskClassifier, ("loss", "penalty", *TUNING), model="CGM", edges=None, tol=1e-4
+    )
 
     def _stated(self) -> ModelSource:
         return read_model_argument(

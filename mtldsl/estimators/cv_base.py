@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -24,7 +24,7 @@ from mtldsl.data.labels import OneClassWarning
 from mtldsl.data.splits import refuse_overlap, stratified_folds
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError, MTLError
-from mtldsl.estimators.base_estimator import MultiTaskEstimator, OneTaskWarning
+from mtldsl.estimators.base_estimator import MultiTaskEstimator, OneTaskWarning, constructor_of
 from mtldsl.estimators.estimator_inputs import refuse_unpaired, wrong_option
 from mtldsl.estimators.positive_class import OF_POSITIVES, PositiveClassWarning, warn_of_positives
 from mtldsl.estimators.regressor import MultiTaskRegressor
@@ -159,7 +159,7 @@ _ARGUMENTS = {
 def with_parameters(cls):
     """Class decorator: the arguments of the choice beside those of the plain estimator, in the constructor, and in place of `{parameters}` in
     the documentation."""
-    cls.__init__ = _constructor(cls._plain)
+    cls.__init__ = constructor_of(cls._plain, **_ARGUMENTS)
     plain = _parameters_of(cls._plain)
     if "as in `MultiTaskRegressor`" in plain:
         plain = "\n".join(line for line in plain.split("\n") if "as in `MultiTaskRegressor`" not in line)
@@ -167,26 +167,6 @@ def with_parameters(cls):
     text = f"The choice:\n\n{_parameters_of(CrossValidated)}\n\nThe model and its fit:\n\n{plain}\n\n{_ATTRIBUTES}"
     cls.__doc__ = inspect.cleandoc(cls.__doc__).replace("{parameters}", text)
     return cls
-
-
-def _constructor(plain: type) -> Callable[..., None]:
-    """A constructor with the arguments of the plain estimator and of the choice, as scikit-learn reads them off its signature."""
-    known = dict(inspect.signature(plain.__init__).parameters)
-    others = known.pop("parameters")
-    choice = {
-        name: inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value)
-        for name, value in _ARGUMENTS.items()
-    }
-    known |= choice
-    defaults = {name: each.default for name, each in known.items() if name not in ("self", "model")}
-
-    def __init__(self, model=None, **arguments):
-        own = {name: arguments.pop(name, default) for name, default in defaults.items()}
-        self._set({"model": model, **own, "parameters": arguments})
-
-    # functions have no such attribute for a type checker
-    setattr(__init__, "__signature__", inspect.Signature([*known.values(), others]))  # noqa: B010
-    return __init__
 
 
 def _parameters_of(cls) -> str:

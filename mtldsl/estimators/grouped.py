@@ -15,11 +15,12 @@ from mtldsl.errors import DataError
 from mtldsl.estimators.base_estimator import (
     MultiTaskEstimator,
     check_one_class,
+    constructor_of,
     warn_of_no_label,
     warn_of_one_class,
     warn_of_one_task,
 )
-from mtldsl.estimators.classifier import models_probabilities
+from mtldsl.estimators.classifier import TUNING, MultiTaskClassifier, models_probabilities
 from mtldsl.estimators.estimator_inputs import (
     checked_inputs,
     hold_columns,
@@ -29,7 +30,7 @@ from mtldsl.estimators.estimator_inputs import (
     refuse_unpaired,
 )
 from mtldsl.estimators.label_tables import agreement, hold_classes, share_right, undefined_score
-from mtldsl.estimators.regressor import score_of_task
+from mtldsl.estimators.regressor import MultiTaskRegressor, score_of_task
 from mtldsl.estimators.sample_weights import class_weights, of_rows
 from mtldsl.estimators.targets import ClassTargets, labels_of, numbers_of_targets, require_y, vector_of
 from mtldsl.solution.solution import Solution
@@ -255,25 +256,7 @@ class GroupedMultiTaskRegressor(RegressorMixin, RowsOfTasks):
     (array([6. , 0.5]), array([7., 9.]))
     """
 
-    def __init__(
-        self,
-        model=None,
-        *,
-        loss="squared_loss",
-        penalty="l21_norm",
-        task=None,
-        unseen="error",
-        subject_to=(),
-        fit_intercept=True,
-        warm_start=False,
-        tol=1e-6,
-        max_seconds=None,
-        solver="auto",
-        check=None,
-        n_jobs=None,
-        **parameters,
-    ):
-        self._set(locals())
+    __init__ = constructor_of(MultiTaskRegressor, task=None, unseen="error")
 
     _elsewhere: ClassVar[dict[str, str]] = {
         "sign": "GroupedMultiTaskClassifier",
@@ -357,27 +340,7 @@ class GroupedMultiTaskClassifier(ClassifierMixin, RowsOfTasks):
         "indicators": "LabelGraphClassifier",
     }
 
-    def __init__(
-        self,
-        model=None,
-        *,
-        loss="logistic_loss",
-        penalty="l21_norm",
-        task=None,
-        unseen="error",
-        subject_to=(),
-        fit_intercept=True,
-        class_weight=None,
-        one_class="constant",
-        warm_start=False,
-        tol=1e-6,
-        max_seconds=None,
-        solver="auto",
-        check=None,
-        n_jobs=None,
-        **parameters,
-    ):
-        self._set(locals())
+    __init__ = constructor_of(MultiTaskClassifier, TUNING, task=None, unseen="error")
 
     def fit(self, X, y, groups=None, sample_weight=None):
         """X (n, d), with the column of tasks where `task` names one; y (n,) of two classes; groups (n,)."""
