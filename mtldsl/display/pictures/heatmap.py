@@ -12,6 +12,7 @@ from mtldsl.display.pictures.axes import (
     COLOURS,
     axes_for,
     bar_beside,
+    new_axes,
     plain,
     pyplot,
     short,
@@ -233,7 +234,7 @@ def draw_cells(
     plt, n, own, side = pyplot(), len(values), ax is None, 0.0
     if ax is None:
         side = float(np.clip(0.3 * n + 1.4, 2.4, 9.0))
-        ax = plt.figure(figsize=(2 * side, 2 * side)).add_axes((0.25, 0.25, 0.5, 0.5))
+        ax = new_axes(side, side)
     shown = np.where(np.eye(n, dtype=bool), np.nan, values)
     scale = plt.get_cmap(colours).with_extremes(bad=_GREY)
     image = ax.imshow(shown, cmap=scale, vmin=ends[0], vmax=ends[1], interpolation="nearest")
