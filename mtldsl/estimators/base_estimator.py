@@ -301,6 +301,21 @@ class MultiTaskEstimator(ModelParameters):
         self.solution_ = solution
         self.n_iter_ = 1 if solution is None else max(int(solution.iterations), 1)
 
+    def _take_weights(self, n_features: int, others, solution: Solution | None) -> None:
+        """The weights and shifts of all tasks: of those that were learned the solution's, of others zeros and `others` (m,), all NaN where that is."""
+        self._shift = np.array(others, dtype=float)
+        self._weights = np.where(np.isnan(self._shift), np.nan, np.zeros((n_features, 1)))
+        if solution is not None:
+            self._weights[:, self._learned] = solution.coef
+            self._shift[self._learned] = 0.0 if solution.intercept is None else solution.intercept
+        self._show_weights()
+
+    def _show_weights(self) -> None:
+        """As scikit-learn shows them: of a vector y without an axis of tasks."""
+        flat = self.__dict__.get("_flat", False)
+        self.coef_ = self._weights[:, 0] if flat else self._weights.T
+        self.intercept_ = float(self._shift[0]) if flat else self._shift
+
     def _problem(self, tasks: Tasks) -> Problem:
         model = self._stated()
         for word in sorted(model.words or ()):
@@ -450,7 +465,7 @@ class MultiTaskEstimator(ModelParameters):
     def __setstate__(self, state) -> None:
         super().__setstate__(state)
         if "_weights" in self.__dict__:
-            self.coef_ = self._weights[:, 0] if self.__dict__.get("_flat") else self._weights.T
+            self._show_weights()
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -240,15 +240,10 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
                 write_instead="use LabelGraphClassifier",
             )
         super()._finish(solution)
-        shape = self.n_features_in_, len(self._constant_side)
-        self._weights, self._shift = np.zeros(shape), self._constant_side.astype(float)
-        if self.one_class == "skip":
-            self._shift[self.one_class_] = np.nan
-        self._weights[:, np.isnan(self._shift)] = np.nan
-        if solution is not None:
-            self._weights[:, self._learned] = solution.coef
-            self._shift[self._learned] = 0.0 if solution.intercept is None else solution.intercept
-        self.coef_, self.intercept_ = self._weights.T, self._shift
+        others = (
+            np.full(len(self._constant_side), np.nan) if self.one_class == "skip" else self._constant_side
+        )
+        self._take_weights(self.n_features_in_, others, solution)
 
     def _labels_of(self, y) -> ClassTargets:
         return labels_of(y, task_a_class=compares_classes(self))

@@ -509,13 +509,11 @@ class CrossValidated(MultiTaskEstimator):
     def _take_each(self, solutions: list[Solution]) -> None:
         """Every task's weights from its own solution."""
         self.solutions_ = solutions
-        if not self._weights.flags.writeable:  # they are those of `solution_`, which its proof is of
-            self._weights = np.array(self._weights)
-            self.coef_ = self._weights[:, 0] if self._flat else self._weights.T
         for k, i in enumerate(self._learned):
             solution = solutions[i]
             self._weights[:, i] = solution.coef[:, k]
             self._shift[i] = 0.0 if solution.intercept is None else solution.intercept[k]
+        self._show_weights()
 
     def _choose(self, scores: np.ndarray) -> None:
         """scores (folds, values), and a further axis of tasks with per_task; NaN where a fold could not be scored."""

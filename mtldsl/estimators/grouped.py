@@ -202,14 +202,8 @@ class RowsOfTasks(MultiTaskEstimator):
 
     def _finish(self, solution: Solution | None) -> None:
         super()._finish(solution)
-        d = self.n_features_in_ - (self.task is not None)
-        self._weights, self._shift = np.zeros((d, len(self.tasks_))), np.zeros(len(self.tasks_))
-        for i, each in enumerate(self.tasks_.tolist()):
-            self._shift[i] = self._constant_scores.get(each, 0.0)
-        if solution is not None:
-            self._weights[:, self._learned] = solution.coef
-            self._shift[self._learned] = 0.0 if solution.intercept is None else solution.intercept
-        self.coef_, self.intercept_ = self._weights.T, self._shift
+        others = [self._constant_scores.get(each, 0.0) for each in self.tasks_.tolist()]
+        self._take_weights(self.n_features_in_ - (self.task is not None), others, solution)
 
     def _prepared(self, X, y, groups, sample_weight):
         require_y(y)

@@ -122,15 +122,7 @@ class MultiTaskRegressor(MultiOutputMixin, RegressorMixin, MultiTaskEstimator):
                 write_instead="use MultiTaskClassifier",
             )
         super()._finish(solution)
-        shift = 0.0 if solution.intercept is None else np.asarray(solution.intercept, dtype=float)
-        if solution.coef.shape[1] == self._n_targets:
-            self._weights, self._shift = solution.coef, np.zeros(self._n_targets) + shift
-        else:
-            self._weights = np.full((self.n_features_in_, self._n_targets), np.nan)
-            self._shift = np.full(self._n_targets, np.nan)
-            self._weights[:, self._learned], self._shift[self._learned] = solution.coef, shift
-        self.coef_ = self._weights[:, 0] if self._flat else self._weights.T
-        self.intercept_ = float(self._shift[0]) if self._flat else self._shift
+        self._take_weights(self.n_features_in_, np.full(self._n_targets, np.nan), solution)
 
     def predict(self, X) -> np.ndarray:
         """(n,) or (n, m), as y was; expected counts or amounts for a Poisson or Gamma loss, log risks for a Cox loss."""
