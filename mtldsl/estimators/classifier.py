@@ -496,11 +496,12 @@ class LabelGraphClassifier(MultiTaskClassifier):
         X, signs, weights = unique_rows(X, signs, weights)
         features = self._names() or [f"x{j}" for j in range(X.shape[1])]
         return tasks_of(
-            self._with_ones(X), signs, weights, features + ["(intercept)"] * bool(self.fit_intercept), names
+            self._inputs_of_solution(X),
+            signs,
+            weights,
+            features + ["(intercept)"] * bool(self.fit_intercept),
+            names,
         )
-
-    def _inputs_of_solution(self, X):
-        return self._with_ones(X)
 
     def _intercept_in_model(self) -> bool:
         return False
@@ -514,9 +515,7 @@ class LabelGraphClassifier(MultiTaskClassifier):
             )
         MultiTaskEstimator._finish(self, solution)
 
-    def _learned_scores(self, X) -> np.ndarray:
-        assert self.solution_ is not None
-        return self.solution_.decision_function(self._with_ones(X))
+    _learned_scores = KernelMultiTaskClassifier._learned_scores
 
     @available_if(models_probabilities)
     def predict_proba(self, X) -> np.ndarray:
@@ -526,10 +525,10 @@ class LabelGraphClassifier(MultiTaskClassifier):
         P = np.empty((X.shape[0], len(self._constant_side)))
         P[:] = np.nan if self.one_class == "skip" else self._constant_side > 0
         if self.solution_ is not None:
-            P[:, self._learned] = self.solution_.predict_proba(self._with_ones(X))
+            P[:, self._learned] = self.solution_.predict_proba(self._inputs_of_solution(X))
         return self._labels.probabilities_of_rows(P)
 
-    def _with_ones(self, X):
+    def _inputs_of_solution(self, X):
         if not self.fit_intercept:
             return X
         ones = np.ones((X.shape[0], 1))

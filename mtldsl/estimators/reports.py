@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from inspect import signature
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -100,17 +101,9 @@ def report(estimator, file, X, y, *, groups=None, **options) -> Path:
 
 
 #: what a caller may say of a page
-_OPTIONS = (
-    "title",
-    "cross_check",
-    "cross_validation",
-    "path",
-    "bootstrap",
-    "random_state",
-    "separate",
-    "positive",
-    "chosen_by",
-)
+_OPTIONS = [
+    name for name, one in signature(Solution.report).parameters.items() if one.kind is one.KEYWORD_ONLY
+]
 
 
 def _refuse_unknown(options: dict[str, Any], typed: str) -> None:
