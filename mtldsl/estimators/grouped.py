@@ -178,7 +178,7 @@ class RowsOfTasks(MultiTaskEstimator):
         return X[kept], y[kept], ids[kept], None if weights is None else weights[kept]
 
     def _grouped(self, X, y, ids, weights, constant: dict) -> Tasks | None:
-        """The tasks that are learned, in the order of `tasks_`; constant: the scores of those that are not."""
+        """The tasks that are learned, in the order of `tasks_`; constant: the class of those that are not, -1 or +1."""
         self.tasks_ = distinct(ids)
         if self.fit_intercept and 1 < len(ids) == len(self.tasks_):
             raise DataError(
@@ -187,7 +187,7 @@ class RowsOfTasks(MultiTaskEstimator):
                 argument="groups" if self.task is None else "task",
                 write_instead="tell tasks apart by what several rows share, such as the school of a pupil",
             )
-        self._constant_scores = constant
+        self._constant = constant
         names = self.tasks_.tolist()
         self._learned = [i for i, each in enumerate(names) if each not in constant]
         if not self._learned:
@@ -202,7 +202,8 @@ class RowsOfTasks(MultiTaskEstimator):
 
     def _finish(self, solution: Solution | None) -> None:
         super()._finish(solution)
-        others = [self._constant_scores.get(each, 0.0) for each in self.tasks_.tolist()]
+        unscored = getattr(self, "one_class", None) == "skip"
+        others = [np.nan if unscored else self._constant.get(each, 0.0) for each in self.tasks_.tolist()]
         self._take_weights(self.n_features_in_ - (self.task is not None), others, solution)
 
     def _prepared(self, X, y, groups, sample_weight):
@@ -363,10 +364,8 @@ class GroupedMultiTaskClassifier(ClassifierMixin, RowsOfTasks):
         if constant:
             warn_of_one_class(self, list(constant), len(distinct(ids)))
         self.classes_, self.one_class_ = labels.classes, np.array(list(constant), dtype=ids.dtype)
-        score = np.nan if self.one_class == "skip" else 1.0
-        self._side = constant
         self._labels = labels.without_rows()
-        return self._grouped(X, signs, ids, flat, {each: side * score for each, side in constant.items()})
+        return self._grouped(X, signs, ids, flat, constant)
 
     def decision_function(self, X, groups=None) -> np.ndarray:
         """(n,): above 0 where the second class is predicted."""
@@ -377,7 +376,9 @@ class GroupedMultiTaskClassifier(ClassifierMixin, RowsOfTasks):
         z = self._row_scores(X, groups)
         if np.isnan(z).any():
             _, ids = self._rows(X, groups, fitting=False)
-            z = np.array([self._side.get(each, score) for each, score in zip(ids.tolist(), z, strict=True)])
+            z = np.array(
+                [self._constant.get(each, score) for each, score in zip(ids.tolist(), z, strict=True)]
+            )
         if len(self.classes_) == 1:
             return np.repeat(self.classes_, len(z))
         return self._labels.decoded((z >= 0)[:, None], z[:, None])
