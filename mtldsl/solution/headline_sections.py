@@ -98,7 +98,7 @@ class ReportContext:
     bootstrap        : samples of the rows behind every interval, drawn from random_state; 0: no intervals
     held_out         : whether the caller divided the rows itself, so that those scored are new; False: rows are compared
     positive         : {task: the class that +1 stands for}
-    chosen_by        : the measure, its name, or its score where it is no measure of tasks, that a parameter was chosen by, where
+    chosen_by        : the measure that a parameter was chosen by, its name, or the score of a function that knows no tasks, where
                        cross_validation is not here to tell
     repeat           : the line that makes the same solution again;  more: sections for the end
     """

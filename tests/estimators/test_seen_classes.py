@@ -105,7 +105,7 @@ def test_scorers_ask_metadata_routing():
         scorer("neg_max_error").set_score_request(groups=True)
 
 
-def test_scorers_of_scikit_learn_ask_metadata_routing_as_its_own_do():
+def test_scorers_of_scikit_learn_ask_metadata_routing():
     rng = np.random.default_rng(0)
     X, weights = rng.normal(size=(60, 3)), np.linspace(0.1, 3.0, 60)
     y = X[:, 0] + rng.normal(size=60)
