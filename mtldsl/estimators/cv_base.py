@@ -25,7 +25,7 @@ from mtldsl.data.splits import refuse_overlap, stratified_folds
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError, MTLError
 from mtldsl.estimators.base_estimator import MultiTaskEstimator, OneTaskWarning, constructor_of
-from mtldsl.estimators.estimator_inputs import refuse_unpaired, wrong_option
+from mtldsl.estimators.estimator_inputs import number_tasks, refuse_unpaired, wrong_option
 from mtldsl.estimators.positive_class import OF_POSITIVES, PositiveClassWarning, warn_of_positives
 from mtldsl.estimators.regressor import MultiTaskRegressor
 from mtldsl.estimators.scorers import MeasureScorer, fold_scorer
@@ -487,16 +487,14 @@ class CrossValidated(MultiTaskEstimator):
         """DataError where rows of a task are held out of which none is left to learn from, and nothing else would answer for it."""
         if not hasattr(self, "task_of") or getattr(self, "unseen", "mean") == "mean":
             return
-        ids = self.task_of(X, groups=groups).tolist()
-        numbers = {name: k for k, name in enumerate(dict.fromkeys(ids))}
-        task = np.array([numbers[name] for name in ids])
+        names, task = number_tasks(self.task_of(X, groups=groups))
         there = ~missing_mask(columns_of(y)[0]).all(axis=1)
         for k, (train, test) in enumerate(splits):
-            left = np.bincount(task[train][there[train]], minlength=len(numbers)) > 0
+            left = np.bincount(task[train][there[train]], minlength=len(names)) > 0
             lost = test[~left[task[test]]]
             if lost.size:
                 raise DataError(
-                    f"no row with a label of the task {ids[lost[0]]!r} is left to learn from where fold {k} is held out",
+                    f"no row with a label of the task {names[task[lost[0]]]!r} is left to learn from where fold {k} is held out",
                     term=type(self).__name__,
                     argument="cv",
                     write_instead="leave out tasks of one row, or write unseen='mean', which predicts by the mean of all tasks' weights",

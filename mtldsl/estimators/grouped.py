@@ -26,6 +26,7 @@ from mtldsl.estimators.estimator_inputs import (
     hold_columns,
     ids_of,
     matrix_of,
+    number_tasks,
     objects_of,
     refuse_unpaired,
 )
@@ -114,8 +115,8 @@ class RowsOfTasks(MultiTaskEstimator):
     def _by_task(self, X, groups, values) -> np.ndarray:
         """(n, m): every row's value in the column of its task, NaN in the others."""
         _, ids = self._rows(X, groups, fitting=False)
-        _, which = np.unique(ids, return_inverse=True)
-        table = np.full((len(which), int(which.max()) + 1), np.nan)
+        names, which = number_tasks(ids)
+        table = np.full((len(which), len(names)), np.nan)
         table[np.arange(len(which)), which] = values
         return table
 

@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from mtldsl.data.labels import OneClassWarning
 from mtldsl.errors import DataError, ModelError, MTLError
-from mtldsl.estimators.estimator_inputs import refuse_unpaired
+from mtldsl.estimators.estimator_inputs import number_tasks, refuse_unpaired
 from mtldsl.estimators.label_tables import (
     complete_classes,
     hold_targets,
@@ -143,13 +143,10 @@ class MeasureScorer(RoutedScorer):
 
     def _by_rows(self, ids, truth, predicted, weights) -> Score:
         """The score of one long table, whose rows are of the task that their id says."""
-        numbers: dict = {}
-        for one in ids.tolist():
-            numbers.setdefault(one, len(numbers))
-        own = np.array([numbers[one] for one in ids.tolist()])
-        rows = [np.flatnonzero(own == k) for k in range(len(numbers))]
+        names, own = number_tasks(ids)
+        rows = [np.flatnonzero(own == k) for k in range(len(names))]
         return evaluate(
-            self._measure, [truth[r] for r in rows], [predicted[r] for r in rows], list(map(str, numbers)), table=False,
+            self._measure, [truth[r] for r in rows], [predicted[r] for r in rows], list(map(str, names)), table=False,
             weights=None if weights is None else [weights[r, 0] for r in rows], typed=repr(self),
         )  # fmt: skip
 
