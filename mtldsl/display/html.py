@@ -9,6 +9,7 @@ import shlex
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import cache
 from html import escape
 from io import BytesIO
@@ -120,13 +121,12 @@ class Page:
     lead: Sequence[str] = ()
     numbers: Sequence[KeyFigure] = ()
     sections: Sequence[PageSection] = ()
-    foot: str = ""
 
 
 def html_page(page: Page) -> str:
     """The page as HTML, with style, pictures and formulas inside."""
     found = template("page.html.jinja")
-    return found.render(page=page, style=_style())
+    return found.render(page=page, style=_style(), today=date.today())
 
 
 def figure(draw, alt: str, caption: str = "") -> Figure:

@@ -145,10 +145,6 @@ class RegressionTargets:
     flat: bool
     complete: bool = False
 
-    def like(self, predictions: np.ndarray) -> np.ndarray:
-        """Predictions (n, m) in the shape of y."""
-        return predictions[:, 0] if self.flat else predictions
-
 
 def numbers_of_targets(y, *, learning: bool = True) -> RegressionTargets:
     """y (n,) or (n, m) of real numbers, as `Tasks.shared` reads them. DataError, also to learn from where no label is there."""
