@@ -180,7 +180,6 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
             labels.signs,
             sample_weight,
             self.inner_folds,
-            0,
             checked=self._checked(X),
             factors=factors,
         )
@@ -225,10 +224,8 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
         keep_targets(self, labels.names if labels.kind == "multilabel" else None)
         if not learned.size:
             return None
-        if learned.size == signs.shape[1]:
-            own = name_of_vector(y) if labels.kind == "binary" else labels.names
-            return self._tasks(X, signs, weights, own)
-        names = None if labels.names is None else [labels.names[i] for i in learned]
+        names = name_of_vector(y) if labels.kind == "binary" else labels.names
+        names = None if names is None else [names[i] for i in learned]
         return self._tasks(X, signs[:, learned], None if weights is None else weights[:, learned], names)
 
     def _finish(self, solution: Solution | None) -> None:
