@@ -77,39 +77,28 @@ def parameter_of(problem: Problem, name: str, typed: str) -> Parameter:
     return found[0]
 
 
-class FoldScores(list):
-    """The scores of a fold over all values, and what its measure warned of: `said`, texts that are told once for all folds."""
-
-    def __init__(self):
-        super().__init__()
-        self.said: dict[str, None] = {}
-
-    @contextmanager
-    def listening(self) -> Iterator[None]:
-        """Context in which a measure's warnings that it is not defined are kept; others are passed on."""
-        with warnings.catch_warnings(record=True) as heard:
-            for told in (PositiveClassWarning, UnlikeIndexWarning):  # once, of all rows
-                warnings.simplefilter("ignore", told)
-            warnings.simplefilter("always", UndefinedMetricWarning)
-            yield
-        for one in heard:
-            if issubclass(one.category, UndefinedMetricWarning):
-                self.said[str(one.message)] = None
-            else:
-                warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+@contextmanager
+def listening(said: dict[str, None]) -> Iterator[None]:
+    """Context in which a measure's warnings that it is not defined go to `said`, to be told once for all folds; others are passed on."""
+    with warnings.catch_warnings(record=True) as heard:
+        for told in (PositiveClassWarning, UnlikeIndexWarning):  # once, of all rows
+            warnings.simplefilter("ignore", told)
+        warnings.simplefilter("always", UndefinedMetricWarning)
+        yield
+    for one in heard:
+        if issubclass(one.category, UndefinedMetricWarning):
+            said[str(one.message)] = None
+        else:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
 
-def of_fold(estimator, name, values, scoring, X, y, sample_weight, others, train, test) -> list:
-    """The scores of a fold over all values; NaN where it has no task to learn."""
+def of_fold(estimator, name, values, scoring, X, y, sample_weight, others, train, test) -> tuple[list, dict]:
+    """(the scores of a fold over all values, NaN where it has no task to learn; what its measure warned of)."""
     weights = None if sample_weight is None else weights_of(sample_weight, "sample_weight")
     with warnings.catch_warnings():
-        for said in (
-            OneClassWarning,
-            OneTaskWarning,
-            SpellingWarning,
-            UnlikeIndexWarning,
-        ):  # once, of all rows
-            warnings.simplefilter("ignore", said)
+        # once, of all rows
+        for told in (OneClassWarning, OneTaskWarning, SpellingWarning, UnlikeIndexWarning):
+            warnings.simplefilter("ignore", told)
         further = {key: _rows_of(each, train) for key, each in others.items()}
         tasks = estimator._prepare(
             _rows_of(X, train), _rows_of(y, train), _rows_of(weights, train), **further
@@ -117,10 +106,10 @@ def of_fold(estimator, name, values, scoring, X, y, sample_weight, others, train
     held_out = _rows_of(X, test), _rows_of(y, test)
     options = {key: _rows_of(each, test) for key, each in others.items() if each is not None}
     if tasks is None:
-        return [np.nan] * len(values)
+        return [np.nan] * len(values), {}
     problem = estimator._problem(tasks)
     parameter, solve_options = parameter_of(problem, name, type(estimator).__name__), estimator._options()
-    found, by_task = FoldScores(), isinstance(scoring, PerTaskScorer)
+    found, said, by_task = [], {}, isinstance(scoring, PerTaskScorer)
     points: Iterable
     if problem.is_convex and (scoring is None or by_task):  # weights are all that these scores ask for
         points = certified_points(problem, parameter, values, solve_options)
@@ -128,14 +117,12 @@ def of_fold(estimator, name, values, scoring, X, y, sample_weight, others, train
         points = problem.path(parameter, values, **solve_options)
     for point in points:
         estimator._finish(point)
-        with found.listening():
+        with listening(said):
             score = (scoring or type(estimator).score)(estimator, *held_out, **options)
         found.append(score if by_task else float(score))
-    if scoring is None:
-        found.said.clear()  # a fold without a score is left out
     if len(found) < len(values):  # a path ends after Ctrl-C: there is nothing to choose among
         raise KeyboardInterrupt
-    return found
+    return found, {} if scoring is None else said  # a fold without an own score is left out
 
 
 def _rows_of(array, rows):
@@ -283,16 +270,17 @@ class CrossValidated(MultiTaskEstimator):
         plain, scoring = self._one(), self._scorer(y)
         given = (self._chosen, self.values_, scoring, X, y, sample_weight, others)
         made.expect(len(splits), lambda scores: self._results(np.array(scores)))
-        loud = _is_loud(self.verbose, type(self).__name__)
+        loud, said = _is_loud(self.verbose, type(self).__name__), {}
         if self.regret is not None:
             made.found = self._proven_scores(problem, parameter, tasks, splits, _num_samples(X), loud)
         else:
             with progress_bar("choosing parameters, fold", len(splits), loud) as tell:
                 found = Parallel(n_jobs=self.n_jobs, return_as="generator")
-                for one in found(run(clone(plain), *given, *rows) for rows in splits):
-                    made.found.append(one)
-                    tell(f"{len(one)} values of {self._chosen}")
-        for text in dict.fromkeys(text for one in made.found for text in getattr(one, "said", ())):
+                for scores, warned in found(run(clone(plain), *given, *rows) for rows in splits):
+                    made.found.append(scores)
+                    said |= warned
+                    tell(f"{len(scores)} values of {self._chosen}")
+        for text in said:
             warnings.warn(f"{type(self).__name__}, in folds: {text}", UndefinedMetricWarning, stacklevel=4)
         self._choose(np.array(made.found))
         chosen = np.atleast_1d(self.best_index_)
