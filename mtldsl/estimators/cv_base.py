@@ -304,31 +304,21 @@ class CrossValidated(MultiTaskEstimator):
         """The scores of every fold at the values that a proof needs, which are values_ from here on; the proof is proof_."""
         typed = f"{type(self).__name__}(regret={quoted(self.regret)})"
         measured = named_measure(self.scoring)
-        wrong = None
-        if self.per_task:
-            wrong = "one value is proven for all tasks", "leave per_task out"
-        elif self.scoring is not None and measured is None:
-            wrong = (
-                f"scoring={quoted(self.scoring)} cannot be bounded",
-                "write a name such as 'accuracy', 'f1' or 'r2'",
-            )
-        elif not tasks.is_shared or tasks.X.shape[0] != rows or self._task_ids() is not None:
-            wrong = (
-                "a proof takes one table of rows, each with a label",
-                "write problem.cross_validate(lam, regret=...) for other data",
-            )
-        elif tasks.sample_weights is not None:
-            wrong = (
-                "weights of rows or classes count in learning and not in scores here",
-                "leave them out, or write problem.cross_validate(lam, regret=...)",
-            )
-        elif self.scoring is None and getattr(getattr(self, "_labels", None), "kind", "") == "multiclass":
-            wrong = (
-                "the class of a row is the highest of several scores, which is not bounded score by score",
-                "write scoring='roc_auc', or a column a class",
-            )
-        if wrong is not None:
-            raise ModelError(wrong[0], term=typed, write_instead=wrong[1])
+        is_one_table = tasks.is_shared and tasks.X.shape[0] == rows and self._task_ids() is None
+        several = getattr(getattr(self, "_labels", None), "kind", "") == "multiclass"
+        for is_wrong, said, instead in (
+            (self.per_task, "one value is proven for all tasks", "leave per_task out"),
+            (self.scoring is not None and measured is None, f"scoring={quoted(self.scoring)} cannot be bounded",
+             "write a name such as 'accuracy', 'f1' or 'r2'"),
+            (not is_one_table, "a proof takes one table of rows, each with a label",
+             "write problem.cross_validate(lam, regret=...) for other data"),
+            (tasks.sample_weights is not None, "weights of rows or classes count in learning and not in scores here",
+             "leave them out, or write problem.cross_validate(lam, regret=...)"),
+            (self.scoring is None and several, "the class of a row is the highest of several scores, which is not bounded score by score",
+             "write scoring='roc_auc', or a column a class"),
+        ):  # fmt: skip
+            if is_wrong:
+                raise ModelError(said, term=typed, write_instead=instead)
         own = "r2" if not is_classifier(self) else "accuracy" if tasks.n_tasks == 1 else "subset_accuracy"
         options = {name: value for name, value in self._options().items() if name not in ("tol", "n_jobs")}
         found = problem.cross_validate(
