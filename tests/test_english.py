@@ -31,7 +31,7 @@ def sources():
     for room in ROOMS:
         pattern = "*" if room == "." else "**/*"
         for path in sorted((ROOT / room).glob(pattern)):
-            if path.suffix in (".py", ".md", ".toml", ".txt") and path != Path(__file__):
+            if path.suffix in (".py", ".md", ".toml", ".txt", ".jinja") and path != Path(__file__):
                 yield path
 
 

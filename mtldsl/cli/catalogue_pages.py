@@ -12,6 +12,7 @@ from rich.text import Text
 
 from mtldsl.cli.catalogue import KINDS, CatalogueEntry, catalogue, entry
 from mtldsl.cli.record import plain
+from mtldsl.display.html import template
 from mtldsl.display.terminal_layout import pairs
 from mtldsl.errors import ModelError
 from mtldsl.language.label_graph import EdgeWeights, NodeWeights
@@ -28,27 +29,23 @@ HELPERS = {
     **SIMILARITIES, **UNKNOWNS, "p_norm": p_norm, "NodeWeights": NodeWeights, "EdgeWeights": EdgeWeights,
 }  # fmt: skip
 
-_SIMILARITY = "similarity of tasks"
-_MATRIX = "matrix that is learned"
-_WEIGHTS = "weights that are learned"
-_NORM = "norm of kernel weights"
-_OF_LABELS = "unknown weights over a graph of labels"
+#: (heading, what they have in common, their names)
 _GROUPS = (
     (
         "Similarities of tasks",
         "What stands in the list of mkl_norm(W, [union(), individual()], theta): kernels R between tasks, each with a weight. "
         "All take columns=..., their features: positions, names, a slice, or the name of a view.",
-        (_SIMILARITY,),
+        SIMILARITIES,
     ),
     (
         "What is learned beside the weights",
         'Declared as Weights are (in a problem file under [learned], as Sigma1 = "FeaturePrecision"), and bounded in subject_to.',
-        (_MATRIX, _WEIGHTS, _NORM),
+        (*UNKNOWNS, "p_norm"),
     ),
     (
         "Weights over a graph of labels",
         "What clique_hinge(U, V, tasks) and pairwise_log_loss(U, V, tasks) are functions of; regularizers take each alone.",
-        (_OF_LABELS,),
+        ("NodeWeights", "EdgeWeights"),
     ),
 )
 
@@ -77,12 +74,15 @@ def helper(name: str) -> SimilarityHelper:
     """
     value, typed = HELPERS[name], name
     if name in UNKNOWNS:
-        kind = _WEIGHTS if value is KernelWeights else _MATRIX
+        kind = f"{'weights that are' if value is KernelWeights else 'matrix that is'} learned"
         typed += _signature(value)
     elif isinstance(value, type):
-        kind, typed = _OF_LABELS, typed + _signature(value)
+        kind, typed = "unknown weights over a graph of labels", typed + _signature(value)
     else:
-        kind, typed = _SIMILARITY if name in SIMILARITIES else _NORM, typed_usage(name)
+        kind, typed = (
+            "similarity of tasks" if name in SIMILARITIES else "norm of kernel weights",
+            typed_usage(name),
+        )
     documentation = inspect.getdoc(value) or ""
     return SimilarityHelper(
         name, kind, typed, " ".join(documentation.split("\n\n")[0].split()), documentation
@@ -96,10 +96,7 @@ def _signature(value) -> str:
 
 def groups_of_helpers() -> list[tuple[str, str, list[SimilarityHelper]]]:
     """(heading, what they have in common, the helpers) in the order of the catalogue."""
-    every = [helper(name) for name in HELPERS]
-    return [
-        (heading, about, [one for one in every if one.kind in kinds]) for heading, about, kinds in _GROUPS
-    ]
+    return [(heading, about, list(map(helper, names))) for heading, about, names in _GROUPS]
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -234,33 +231,10 @@ def _trait(name: str, value) -> str:
 
 def markdown() -> str:
     """docs/words.md."""
-    lines = [
-        "# Words",
-        "",
-        "Written by `mtldsl words --markdown` from the registry; do not edit. `mtldsl words NAME` shows all of one word.",
-        "",
-        "The solvers are those of the smallest model with the word, in the order in which they are tried. Convex words also have `admm` and `cvxpy` behind them. "
-        "`problem.explain()` says those of your model.",
-    ]
-    entries = catalogue()
-    for kind in KINDS:
-        rows = [item for item in entries if item.kind == kind]
-        lines += ["", f"## {HEADINGS[kind]}", "", ABOUT[kind], ""]
-        columns = ["word", "formula", "what it is", "solvers"][: 4 if kind in WITH_SOLVERS else 3]
-        lines += [f"| {' | '.join(columns)} |", "| " + " | ".join("---" for _ in columns) + " |"]
-        lines += [_row(item, len(columns)) for item in rows]
-    lines += ["", "## What is not a function of the weights", ""]
-    lines += [
-        f"- {heading}: {', '.join(f'`{item.name}`' for item in items)}"
-        for heading, _, items in groups_of_helpers()
-    ]
-    lines += [
-        "",
-        "[The language](language.md#similarities-between-tasks-and-how-much-each-counts) says what each is.",
-        "",
-        *other_names(),
-    ]
-    return "\n".join(lines) + "\n"
+    return template("words.md.jinja", "cli").render(
+        headings=HEADINGS, about=ABOUT, with_solvers=WITH_SOLVERS, entries=catalogue(), row=_row, groups=groups_of_helpers(),
+        other_names=other_names(),
+    )  # fmt: skip
 
 
 def other_names() -> list[str]:
@@ -290,9 +264,9 @@ def _solvers(item: CatalogueEntry) -> str:
     return ", ".join(item.solvers[:-2] if last_two and len(item.solvers) > 2 else item.solvers)
 
 
-def _row(item: CatalogueEntry, n_columns: int) -> str:
+def _row(item: CatalogueEntry) -> tuple[str, str, str, str]:
+    """(word, formula, what it is, solvers) in Markdown."""
     latex = item.latex.replace(r"\|", r"\Vert ").replace("|", r"\vert ")
     # the first clause, without a formula behind it; a bar would end the cell
     about = re.split(r"(?<=[.;:])\s", item.summary)[0].rstrip(".;:").replace("|", "\\|")
-    cells = [f"`{_short(item)}`", f"${latex}$", about, _solvers(item)]
-    return f"| {' | '.join(cells[:n_columns])} |"
+    return f"`{_short(item)}`", f"${latex}$", about, _solvers(item)

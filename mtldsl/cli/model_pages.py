@@ -10,6 +10,7 @@ from itertools import groupby
 import numpy as np
 
 from mtldsl.data.tasks import Tasks
+from mtldsl.display.html import template
 from mtldsl.problems.named_model import NamedModel
 from mtldsl.problems.named_models import MODELS, find, models
 
@@ -34,37 +35,14 @@ def page(name: str | None) -> str:
 
 def markdown() -> str:
     """docs/models.md."""
-    lines = [
-        "# Models of papers",
-        "",
-        "Written by `mtldsl models --markdown` from the models themselves; do not edit. A name stands for its statement in the "
-        "[language](language.md).",
-        "",
-        "```python",
-        'problem = mtl.model("Robust-MTL", tasks, rho1=50.0, rho2=15.0)  # intercept=True: one number per task as well',
-        "```",
-        "",
-        'In a problem file, `model = "Robust-MTL"` stands in place of `minimize`, the numbers in `[parameters]`. `mtldsl models NAME` '
-        "shows one model. Convex models are solved to a certified duality gap, the others to a certified stationary point. More terms and constraints: "
-        "`mtl.minimize(problem.objective + 0.1 * mtl.ridge(W), [W >= 0])` with `W = problem.weights[0]`.",
-        "",
-        "A paper's authors and title stand where it is first cited.",
-    ]
     titles: set[str] = set()
     noted: dict[str, str] = {}
+    families = []
     for family, group in groupby(MODELS, key=lambda each: each.family):
         rows = list(group)
-        lines += [
-            "",
-            f"## {family}",
-            "",
-            "| model | statement | what it assumes | source |",
-            "| --- | --- | --- | --- |",
-        ]
-        lines += [_row(each, titles) for each in rows]
-        notes = _notes(rows, noted)
-        lines += ["", *(_cited(note, titles) for note in notes)] if notes else []
-    return "\n".join(lines) + "\n"
+        lines = [_row(each, titles) for each in rows]
+        families.append((family, lines, [_cited(note, titles) for note in _notes(rows, noted)]))
+    return template("models.md.jinja", "cli").render(families=families)
 
 
 def _notes(rows: Sequence[NamedModel], noted: dict[str, str]) -> list[str]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
-import textwrap
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import TextWrapper
 from typing import NamedTuple
 
 from mtldsl.cli.command import OK, Command, check_ending
@@ -23,6 +22,7 @@ from mtldsl.cli.problem_files.column_roles import (
     shorten_list,
 )
 from mtldsl.data.readers.csv import delimiter_of, rows_of
+from mtldsl.display.html import template
 from mtldsl.display.sections import visible
 from mtldsl.errors import DataError
 from mtldsl.solution.measures import measure_of_rare
@@ -127,15 +127,6 @@ _OTHERS = {
 }
 
 
-#: where a label is rare
-_CUT = [
-    "[thresholds]",
-    'metric = "f1"  # a rare label is seldom more probable than not: it is said where F1 is best on rows that the model of a fold did not see',
-    "random_state = 0",
-    "",
-]
-
-
 class Draft(NamedTuple):
     """The text of a problem file, and what was guessed in it, a paragraph each."""
 
@@ -194,7 +185,7 @@ def draft(
     chosen, task = found.labels, found.task
     dropped, one_hot, features = _features(columns, {*chosen, *found.dropped, *([task] if task else [])})
     dropped = found.dropped | dropped
-    gaps = {name: columns[name].missing for name in features if columns[name].missing}
+    gaps = [(name, columns[name].missing) for name in features if columns[name].missing]
     if not features:
         raise DataError("no column is left to learn from", term=path)
     loss, options, why = _loss([columns[name] for name in chosen])
@@ -213,64 +204,18 @@ def draft(
     # features that say yes and no in words as the label does may be labels, too
     others = [name for name in features if columns[name].answers] if columns[chosen[0]].answers else []
     alike = [] if labels or asked else chosen[:-1] or others
-    repeated = len(rows) - len(set(map(tuple, rows)))
-    lines = [
-        f"# Written by `mtldsl new {path.name}` after a look at {len(rows):,} rows; change what was guessed wrong.",
-        "#",
-        f"#     mtldsl solve {shlex.quote(path.stem + '.toml')}",
-        *(["#", "# What was guessed, and what else the table may be:"] if found.said else []),
-        *(f"# {line}" for one in found.said for line in textwrap.wrap(one, SETTINGS.line_characters, initial_indent="- ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)),
-        "",
-        f"title = {_text(path.stem)}",
-        f"# {why}; lam weighs the penalty: the larger, the fewer features are used, the same for all tasks.",
-        f'minimize = "{loss}(W, tasks) + lam * l21_norm(W)"',
-        "",
-        "[data]",
-        f"path = {_text(path.name if folder is None else os.path.relpath(path, folder))}",
-        *([f"delimiter = {_text(delimiter)}"] if delimiter != "," else []),
-        *([f"decimal = {_text(decimal)}  # 1,5 is one and a half"] if decimal != "." else []),
-        f"labels = {_list(chosen) if len(chosen) > 1 else _text(chosen[0])}",
-        *([f"task = {_text(task)}"] if task else ["# task = \"...\"  # a column that tells tasks apart by rows, such as schools or customers"]),
-        *([f"leave_out = {_list(lacking)}  # tasks that have not two rows of either label: none could be held out"] if lacking else []),
-        *options,
-        *_describe_columns(alike, chosen[-1], len(chosen) > 1),
-        *([f"one_hot = {_list(one_hot)}  # text with few values: a 0/1 column for each"] if one_hot else []),
-        *(f"# {name or _list([name])[1:-1]}: {why}" for name, why in dropped.items()),
-        *([f"drop = {_list(list(dropped))}"] if dropped else []),
-        *_imputed(gaps),
-        "standardize = true  # every feature in its own standard deviations; new rows are scaled alike",
-        "",
-        "[split]",
-        *([f"# {repeated:,} rows repeat another one, cell by cell: held out, such a row flatters, since its twin was learned on"] if repeated else []),
-        *_repeating(columns, len(rows)),
-        f"test_size = {ROLES.test_share}  # held out: the scores are of rows that were not learned on",
-        "random_state = 0",
-        "",
-        "[weights]",
-        "W = { intercept = true }",
-        "",
-        "[parameters]",
-        "lam = 1.0  # replaced by the choice below",
-        "",
-        "[validation]",
-        "parameter = \"lam\"  # chosen on folds of the training rows",
-        "values = 12",
-        f"folds = {ROLES.folds}",
-        *([f'metric = "{metric}"  # {_WHY}'] if metric else []),
-        "random_state = 0",
-        "",
-        *(_CUT if metric == "average_precision" else []),
-        "[check]",
-        "cross_check = true  # the reference solves it too, and both are compared",
-        "max_seconds = 60  # of the comparison: the reference is slow where there are hundreds of features",
-        "random_state = 0",
-        "",
-        "[output]",
-        f"solution = {_text(path.stem + '.npz')}  # for `mtldsl predict`",
-        f"report = {_text(path.stem + '.html')}  # one page, to be opened in a browser",
-        *([f"metrics = {_list([metric, *(['f1'] if metric == 'average_precision' else [])])}  # in the report, beside accuracy"] if metric else []),
-    ]  # fmt: skip
-    return Draft("\n".join(lines) + "\n", found.said)
+    wrap = TextWrapper(SETTINGS.line_characters, initial_indent="- ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False).wrap  # fmt: skip
+    text = template("problem_file.toml.jinja", "cli").render(
+        table=path.name, stem=path.stem, n_rows=len(rows), said=[line for one in found.said for line in wrap(one)],
+        path=path.name if folder is None else os.path.relpath(path, folder),
+        delimiter=delimiter, decimal=decimal, labels=chosen, task=task, lacking=lacking,
+        loss=loss, options=options, why=why, metric=metric, alike=alike, shorten_list=shorten_list,
+        one_hot=one_hot, dropped=dropped, gaps=gaps,
+        repeated=len(rows) - len(set(map(tuple, rows))),
+        ids=[one for one in columns.values() if one.is_called_id and 2 < len(one.values) < len(rows) - one.missing],
+        roles=ROLES,
+    )  # fmt: skip
+    return Draft(text, found.said)
 
 
 def _features(columns: dict[str, ColumnRole], taken: set[str]):
@@ -322,32 +267,6 @@ def _by_task(rows, label: int, task: int, loss: str) -> tuple[list[ColumnRole], 
     return [one for name, one in found.items() if name not in lacking], sorted(lacking)
 
 
-def _repeating(columns: dict[str, ColumnRole], rows: int) -> list[str]:
-    """Ids that come again: of patients, customers, devices."""
-    return [
-        f"# groups = {_text(name)}  # {len(one.values):,} values in {rows:,} rows: with this line, here and in [validation], rows of one stay on one side"
-        for name, one in columns.items()
-        if one.is_called_id
-        and 2 < len(one.values) < rows - one.missing
-    ]  # fmt: skip
-
-
-def _describe_columns(alike: list[str], label: str, taken: bool) -> list[str]:
-    """Return what to say of columns like the last label; taken: they are labels here, too."""
-    if not alike:
-        return []
-    both = ",".join([*alike, label])
-    if taken:
-        return [
-            f"# {shorten_list(alike)}: yes and no as in {label}. All are labels here, as by --labels {shlex.quote(both)}; if {label} alone is one, and the",
-            f"# others are known before it: --labels {shlex.quote(label)}",
-        ]
-    return [
-        f"# {', '.join(alike)}: yes and no as in {label}. If they are labels too: mtldsl new ... --labels {shlex.quote(both)}; if they are known only when",
-        f"# {label} is, put them into drop: what is not known beforehand must not be a feature",
-    ]
-
-
 def _loss(labels: list[ColumnRole]) -> tuple[str, list[str], str]:
     """(the word, options of [data], what the labels look like)."""
     if all(one.signs for one in labels):
@@ -391,25 +310,3 @@ def _loss(labels: list[ColumnRole]) -> tuple[str, list[str], str]:
     else:
         said = f"is text with {len(wrong.values):,} values"
     raise DataError(f"the label {wrong.name!r} {said}", write_instead=instead)
-
-
-_WHY = "a label is rare: chosen by accuracy, no feature might be used at all, since the frequent label alone is right so often"
-
-
-def _imputed(gaps: dict[str, int]) -> list[str]:
-    if not gaps:
-        return []
-    shown = ", ".join(f"{count:,} in {name}" for name, count in list(gaps.items())[:6]) + ", ..." * (
-        len(gaps) > 6
-    )
-    return [
-        f'impute = "median"  # empty cells ({shown}) get the median of the training rows\' column; new rows alike'
-    ]
-
-
-def _text(value: str) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _list(values: list[str]) -> str:
-    return "[" + ", ".join(map(_text, values)) + "]"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import date
 
 import numpy as np
 from rich.console import Group
@@ -178,6 +177,5 @@ def _page(file: ProblemFile, verdict: str, tone: str, lead: str, numbers, sectio
         section, PageSection("The data", panels=data), PageSection("The model", panels=[file.problem._panel()]),
         PageSection("How to repeat it", panels=[Panel("", facts=packages(), text=typed)], folded=True, printed=True),
     ]  # fmt: skip
-    foot = f"Made with mtldsl on {date.today():%Y-%m-%d}. This file needs no network."
     tiles = [KeyFigure(*each) for each in numbers]
-    return html_page(Page(file.title or file.path.stem, verdict, tone, [lead], tiles, sections, foot))
+    return html_page(Page(file.title or file.path.stem, verdict, tone, [lead], tiles, sections))

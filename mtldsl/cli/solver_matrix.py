@@ -15,6 +15,7 @@ import numpy as np
 
 from mtldsl.certificates.certificate import objective_scale
 from mtldsl.data.tasks import Tasks
+from mtldsl.display.html import template
 from mtldsl.errors import SolverError
 from mtldsl.extending.laws.solver_laws import MODELS as KINDS
 from mtldsl.problems.named_model import NamedModel
@@ -165,50 +166,32 @@ def markdown() -> str:
     """The page: models that the same solvers take are one row."""
     found = {name: list(cells(name)) for name in models()}
     all_cells = [cell for row in found.values() for cell in row]
-    ways = sum(map(len, ROUTES.values()))
-    unproven = [cell for cell in all_cells if not cell.certified]
     takers: dict[tuple[str, ...], list[str]] = {}
     for name, row in found.items():
         takers.setdefault(tuple(dict.fromkeys(cell.solver for cell in row)), []).append(name)
-    lines = [
-        "# Every solver on every model",
-        "",
-        f"{len(found)} small models, those of `mtldsl models` and others, by every solver that takes them: as it is, and in {ways} other ways. "
-        f"These are {len(all_cells)} solves to {SETTINGS.gap_tol:g}. Distributed solvers take none of these models.",
-        "",
-        "The difference is the largest, relative, between a certified objective and the reference's. For a model that is not convex it is the most that "
-        "cvxpy gains in any block.",
-        "",
-        "`python -m mtldsl.cli.solver_matrix > docs/solver_matrix.md` makes this page anew in some minutes.",
-        "",
-        "| models | solvers that take them | difference |",
-        "| --- | --- | --- |",
+    rows = [
+        (part, solvers, max(abs(cell.difference) for name in part for cell in found[name] if cell.certified))
+        for solvers, names in takers.items()
+        for part in _cells_of(names)
     ]
-    for solvers, names in takers.items():
-        typed = ", ".join(f"`{solver}`" for solver in solvers)
-        for part in _cells_of(names):
-            proven = [abs(cell.difference) for name in part for cell in found[name] if cell.certified]
-            lines.append(f"| {'; '.join(part)} | {typed} | {max(proven):.0e} |")
-    lines += [
-        "",
-        "## Without the proof",
-        "",
-        f"{len(unproven)} of these solves end without the proof to {SETTINGS.gap_tol:g}, at most {SETTINGS.unproven_tol:g} from the reference. `auto` chooses none of them:",
-        "",
-        "- ways that papers print, which are there for study (5 s each),",
-        "- OSQP, asked for by name, on linear programs,",
-        "- `alternating` on models that are convex, whose multipliers prove less than other solvers' do.",
-        "",
-        "Which ways, on how many models, and the largest difference from the reference:",
-        "",
+    by_solver: dict[str, list[SolveOutcome]] = {}
+    for cell in all_cells:
+        if not cell.certified:
+            by_solver.setdefault(cell.solver, []).append(cell)
+    unproven = [
+        (solver, Counter(map(_typed, on)), max(abs(cell.difference) for cell in on))
+        for solver, on in by_solver.items()
     ]
-    for solver in dict.fromkeys(cell.solver for cell in unproven):
-        on = [cell for cell in unproven if cell.solver == solver]
-        typed = [", ".join(f"{name}={value!r}" for name, value in cell.options.items()) for cell in on]
-        ways_of = Counter(f"`{way}`" if way else "as it is" for way in typed)
-        far = f"{max(abs(cell.difference) for cell in on):.0e}"
-        lines.append(f"- `{solver}`: {', '.join(f'{way} ({n})' for way, n in ways_of.items())}; {far}")
-    return "\n".join(lines) + "\n"
+    return template("solver_matrix.md.jinja", "cli").render(
+        n_models=len(found), n_ways=sum(map(len, ROUTES.values())), n_solves=len(all_cells),
+        n_unproven=sum(map(len, by_solver.values())), rows=rows, unproven=unproven, settings=SETTINGS,
+    )  # fmt: skip
+
+
+def _typed(cell: SolveOutcome) -> str:
+    """The options as they are typed, in Markdown."""
+    typed = ", ".join(f"{name}={value!r}" for name, value in cell.options.items())
+    return f"`{typed}`" if typed else "as it is"
 
 
 def _cells_of(names: Sequence[str]) -> list[list[str]]:

@@ -10,33 +10,16 @@ from __future__ import annotations
 import inspect
 import re
 from pathlib import Path
+from typing import Any
 
 import mtldsl
 from mtldsl.atoms.learned_structures.structure import Learned
 from mtldsl.atoms.matrix_function import Atom, MatrixFunction, Set
+from mtldsl.display.html import template
 from mtldsl.language.arguments import unknown_of
 from mtldsl.language.vocabulary import WORDS
 
 PATH = Path(mtldsl.__file__).with_suffix(".pyi")
-
-_HEAD = '''"""{doc}"""
-
-# Written by `python -m mtldsl.cli.type_stub`: words are made from one table, which type checkers cannot follow.
-
-from collections.abc import Callable, Iterable, Mapping
-
-from numpy.typing import ArrayLike
-
-{imports}
-
-__all__ = [
-{names}
-]
-
-__version__: str
-
-{words}
-'''
 
 #: What the lines below name beside what is public.
 _USED = {
@@ -74,15 +57,11 @@ def stub() -> str:
     modules: dict[str, set[str]] = {module: set(names) for module, names in _USED.items()}
     for name in filter(_stands_in_a_file, mtldsl.__all__):
         modules.setdefault(getattr(mtldsl, name).__module__, set()).add(name)
-    return _HEAD.format(
+    return template("stub.pyi.jinja", "cli").render(
         doc=inspect.cleandoc(mtldsl.__doc__ or "").split("\n")[0],
-        imports="\n".join(
-            f"from {module} import {', '.join(sorted(modules[module]))}" for module in sorted(modules)
-        ),
-        names="\n".join(
-            f'    "{name}",' for name in sorted({*dir(mtldsl), *mtldsl.__all__} - {"__version__"})
-        ),
-        words="\n".join(_word(name) for name in mtldsl.__all__ if not _stands_in_a_file(name)),
+        modules=modules,
+        names={*dir(mtldsl), *mtldsl.__all__} - {"__version__"},
+        words=[_word(name) for name in mtldsl.__all__ if not _stands_in_a_file(name)],
     )
 
 
@@ -91,7 +70,7 @@ def _stands_in_a_file(name: str) -> bool:
     return name not in WORDS or isinstance(WORDS[name], type)
 
 
-def _word(name: str) -> str:
+def _word(name: str) -> dict[str, Any]:
     word = WORDS[name]
     types = {field.name: field.type for field in word.atom.typed_fields()}
     learned = {matrix.name: _learned(matrix) for matrix in getattr(word.atom, "learns", ())}
@@ -114,9 +93,9 @@ def _word(name: str) -> str:
             kind += " | None"
         default = "" if parameter.default is parameter.empty else f" = {_default(parameter.default)}"
         parameters.append(f"{parameter.name}: {kind}{default}")
-    about = inspect.cleandoc(word.__doc__).split("\n\n")[0].replace("\n", "\n    ")
+    about = inspect.cleandoc(word.__doc__).split("\n\n")[0]
     result = "Constraint" if issubclass(word.atom, Set) else "Objective"
-    return f'def {name}({", ".join(parameters)}) -> {result}:\n    r"""{about}"""\n'
+    return {"name": name, "parameters": parameters, "result": result, "about": about}
 
 
 def _takes_transposes(cls: type[Atom]) -> bool:

@@ -24,7 +24,7 @@ class Displayable:
 
 
 # --------------------------------------------------------------------------------------------------------------
-# How a comparison of two sides is shown: as text, by rich, and in a notebook.
+# How a comparison of two sides is shown: as text, and in a notebook.
 
 
 class Comparison(Displayable):
@@ -66,16 +66,6 @@ class Comparison(Displayable):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.verdict()[0]}>"
-
-    def __rich__(self):
-        from rich.console import Group
-        from rich.markup import escape
-        from rich.table import Table as RichTable
-
-        table = RichTable(*self.head)
-        for row in self.rows():
-            table.add_row(*map(escape, row))
-        return Group(escape(self.model), table, *map(escape, self.verdict()))
 
     def _panel(self) -> Panel:
         first, *others = self.verdict()

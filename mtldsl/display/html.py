@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
+import shlex
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import cache
-from html import escape as escaped
+from html import escape
 from io import BytesIO
 from typing import Any, NamedTuple
 
+from markupsafe import Markup
+
 from mtldsl.display.math import mathml, words_mathml
-from mtldsl.display.sections import NEUTRAL, Formula, Panel, Table, visible
-
-
-def escape(text: str) -> str:
-    """Text inside a tag, its control characters spelled out."""
-    return escaped(visible(str(text), kept="\n"))
-
+from mtldsl.display.sections import NEUTRAL, Panel, Table, visible
 
 _NUMBER = re.compile(r"[-+−±]?[\d.,]+(e[-+]?\d+)?( ?%| ?s)?( \[[-+−\d., ]+\])?|nan|[-+]?inf|-|")
 
@@ -43,90 +42,29 @@ SETTINGS = HtmlSettings()
 
 def html_of(panel: Panel) -> str:
     """The panel with its style."""
-    return f"<style>{_style()}</style>{inside(panel)}"
+    return f"<style>{_style()}</style>{template('panel.html.jinja').module.show(panel)}"
 
 
-def inside(panel: Panel, heading: bool = True) -> str:
-    """The same without the style, for a page that has it."""
-    top = f'<span class="title">{escape(panel.title)}</span>' if heading else ""
-    if panel.verdict:
-        top += f'<span class="verdict {escape(panel.tone)}">{escape(panel.verdict)}</span>'
-    top += f"<span>{escape(panel.lead)}</span>" if panel.lead else ""
-    parts = [f"<div>{top}</div>"] if top else []
-    if panel.formula is not None:
-        parts.append(_formula(panel.formula))
-    if panel.facts:
-        rows = "".join(
-            f'<tr><th scope="row">{escape(name)}</th><td>{escape(value)}</td></tr>'
-            for name, value in panel.facts
-        )
-        parts.append(_scrolled(f'<table class="facts"><tbody>{rows}</tbody></table>'))
-    if panel.text:
-        parts.append(f"<pre>{escape(panel.text)}</pre>")
-    parts += [_table(table) for table in panel.tables]
-    parts += [f"<p>{escape(note)}</p>" for note in panel.notes]
-    for one in panel.folded:
-        parts.append(f"<details><summary>{escape(one.title)}</summary>{inside(one, heading=False)}</details>")
-    return f'<div class="mtldsl-panel">{"".join(parts)}</div>'
+def _layout(table: Table) -> tuple[list[str], str | None]:
+    """(the class of every column, that of a line above a table which some screens do not show whole; None for no line).
 
-
-def _table(table: Table) -> str:
-    """Columns of numbers are aligned to the right; words are broken in columns of long ones alone."""
+    Columns of numbers are aligned to the right; words are broken in columns of long ones alone.
+    """
     columns = list(zip(*table.rows, strict=True)) or [()] * len(table.head)
-    numbers = [all(_NUMBER.fullmatch(cell) for cell in column) and any(column) for column in columns]
-    long = [
-        any(len(word) > SETTINGS.whole_characters for cell in column for word in cell.split())
-        for column in columns
-    ]
-    kinds = [
-        ' class="number"' if number else ' class="long"' if breaks else ""
-        for number, breaks in zip(numbers, long, strict=True)
-    ]
-    head = "".join(
-        f'<th scope="col"{kind}>{escape(name)}</th>' for name, kind in zip(table.head, kinds, strict=True)
-    )
-    rows = "".join(
-        "<tr>"
-        + "".join(f"<td{kind}>{escape(cell)}</td>" for cell, kind in zip(row, kinds, strict=True))
-        + "</tr>"
-        for row in table.rows
-    )
-    caption = f"<caption>{escape(table.caption)}</caption>" if table.caption else ""
-    hint = _hint(table, columns, numbers)
-    return hint + _scrolled(f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>")
-
-
-def _hint(table: Table, columns, numbers: Sequence[bool]) -> str:
-    """A line above a table that a narrow screen does not show whole, or no screen."""
-    width = 0
-    for name, column, number in zip(table.head, columns, numbers, strict=True):
+    kinds, width = [], -len(columns)
+    for name, column in zip(table.head, columns, strict=True):
         longest = max(map(len, (name, *column)))
-        width += 2 + (longest if number else min(longest, SETTINGS.wrapped_characters))
-    if width - len(columns) <= SETTINGS.phone_characters:
-        return ""
+        if all(_NUMBER.fullmatch(cell) for cell in column) and any(column):
+            kinds.append("number")
+        else:
+            words = (word for cell in column for word in cell.split())
+            kinds.append("long" if any(len(word) > SETTINGS.whole_characters for word in words) else "")
+            longest = min(longest, SETTINGS.wrapped_characters)
+        width += 2 + longest
+    if width <= SETTINGS.phone_characters:
+        return kinds, None
     limits = (SETTINGS.tablet_characters, SETTINGS.laptop_characters, SETTINGS.desk_characters)
-    kind = ("", " wide", " wider", " widest")[sum(width > limit for limit in limits)]
-    return f'<p class="hint{kind}">This table scrolls sideways →</p>'
-
-
-def _formula(formula: Formula) -> str:
-    lines = "".join(
-        f'<tr><th scope="row">{escape(words)}</th><td>{mathml(latex)}</td></tr>'
-        for words, latex in formula.lines
-    )
-    shown = _scrolled(f'<table class="formula"><tbody>{lines}</tbody></table>')
-    if not formula.where:
-        return shown
-    rows = "".join(
-        f'<tr><th scope="row">{mathml(latex)}</th><td>{words_mathml(words)}</td></tr>'
-        for latex, words in formula.where
-    )
-    return shown + "<p>where</p>" + _scrolled(f'<table class="formula"><tbody>{rows}</tbody></table>')
-
-
-def _scrolled(table: str) -> str:
-    """A table that is wider than the page scrolls by itself."""
-    return f'<div class="scroll">{table}</div>'
+    return kinds, ("", " wide", " wider", " widest")[sum(width + len(columns) > limit for limit in limits)]
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -183,13 +121,12 @@ class Page:
     lead: Sequence[str] = ()
     numbers: Sequence[KeyFigure] = ()
     sections: Sequence[PageSection] = ()
-    foot: str = ""
 
 
 def html_page(page: Page) -> str:
     """The page as HTML, with style, pictures and formulas inside."""
     found = template("page.html.jinja")
-    return found.render(page=page, style=_style(), panel=_panel, breakable=_breakable)
+    return found.render(page=page, style=_style(), today=date.today())
 
 
 def figure(draw, alt: str, caption: str = "") -> Figure:
@@ -209,17 +146,9 @@ def figure(draw, alt: str, caption: str = "") -> Figure:
     return Figure(file.getvalue(), alt, caption)
 
 
-def _panel(panel: Panel):
-    from markupsafe import Markup
-
-    return Markup(inside(panel, heading=bool(panel.title)))
-
-
-def _breakable(title: str):
+def _breakable(title: str) -> Markup:
     """The title as HTML: a word of several capitals, as names of classes are, may break before one."""
-    from markupsafe import Markup
-
-    return Markup(re.sub("(?<=[a-z])(?=[A-Z])", "<wbr>", escaped(visible(title))))
+    return Markup(re.sub("(?<=[a-z])(?=[A-Z])", "<wbr>", escape(visible(title))))
 
 
 def _style() -> str:
@@ -227,17 +156,27 @@ def _style() -> str:
 
 
 @cache
-def template(name: str) -> Any:
-    """A jinja template that stands beside this file; what it is given is escaped."""
+def template(name: str, room: str = "display") -> Any:
+    """A jinja template that stands in a room; in HTML what it is given is escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("mtldsl", "display"),
-        autoescape=True,
+        loader=PackageLoader("mtldsl", room),
+        autoescape=name.endswith(".html.jinja"),
         undefined=StrictUndefined,
         # text with its control characters spelled out; HTML as it is
         finalize=lambda value: visible(value, kept="\n") if type(value) is str else value,
         trim_blocks=True,
         lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
+    own: dict[str, Any] = {
+        "layout": _layout,
+        "breakable": _breakable,
+        "mathml": lambda latex: Markup(mathml(latex)),
+        "words_mathml": lambda words: Markup(words_mathml(words)),
+        "toml": lambda value: json.dumps(value, ensure_ascii=False),
+        "shell": shlex.quote,
+    }
+    environment.filters |= own
     return environment.get_template(name)

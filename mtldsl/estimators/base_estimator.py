@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, ClassVar, cast
@@ -50,6 +51,27 @@ class ArgumentSettings:
 
 
 SETTINGS = ArgumentSettings()
+
+
+def constructor_of(plain: type, without: Sequence[str] = (), **arguments) -> Callable[..., None]:
+    """A constructor with the arguments of another estimator, but for some, and with these of its own or with another default, as scikit-learn
+    reads them off its signature."""
+    known = {
+        name: one for name, one in inspect.signature(plain.__init__).parameters.items() if name not in without
+    }
+    others = known.pop("parameters")
+    for name, value in arguments.items():
+        kind = known[name].kind if name in known else inspect.Parameter.KEYWORD_ONLY
+        known[name] = inspect.Parameter(name, kind, default=value)
+    defaults = {name: one.default for name, one in known.items() if name not in ("self", "model")}
+
+    def __init__(self, model=known["model"].default, **arguments):
+        own = {name: arguments.pop(name, default) for name, default in defaults.items()}
+        self._set({"model": model, **own, "parameters": arguments})
+
+    # functions have no such attribute for a type checker
+    setattr(__init__, "__signature__", inspect.Signature([*known.values(), others]))  # noqa: B010
+    return __init__
 
 
 class ModelParameters(BaseEstimator):
@@ -279,6 +301,21 @@ class MultiTaskEstimator(ModelParameters):
         self.solution_ = solution
         self.n_iter_ = 1 if solution is None else max(int(solution.iterations), 1)
 
+    def _take_weights(self, n_features: int, others, solution: Solution | None) -> None:
+        """The weights and shifts of all tasks: of those that were learned the solution's, of others zeros and `others` (m,), all NaN where that is."""
+        self._shift = np.array(others, dtype=float)
+        self._weights = np.where(np.isnan(self._shift), np.nan, np.zeros((n_features, 1)))
+        if solution is not None:
+            self._weights[:, self._learned] = solution.coef
+            self._shift[self._learned] = 0.0 if solution.intercept is None else solution.intercept
+        self._show_weights()
+
+    def _show_weights(self) -> None:
+        """As scikit-learn shows them: of a vector y without an axis of tasks."""
+        flat = self.__dict__.get("_flat", False)
+        self.coef_ = self._weights[:, 0] if flat else self._weights.T
+        self.intercept_ = float(self._shift[0]) if flat else self._shift
+
     def _problem(self, tasks: Tasks) -> Problem:
         model = self._stated()
         for word in sorted(model.words or ()):
@@ -428,7 +465,7 @@ class MultiTaskEstimator(ModelParameters):
     def __setstate__(self, state) -> None:
         super().__setstate__(state)
         if "_weights" in self.__dict__:
-            self.coef_ = self._weights[:, 0] if self.__dict__.get("_flat") else self._weights.T
+            self._show_weights()
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -21,7 +21,7 @@ from mtldsl.errors import DataError, ModelError
 from mtldsl.estimators.label_tables import number_distinct_rows
 from mtldsl.estimators.sample_weights import of_labels
 from mtldsl.solution.thresholds import best_threshold
-from mtldsl.utils.validation import as_whole, generator, quoted
+from mtldsl.utils.validation import as_whole, quoted
 
 # --------------------------------------------------------------------------------------------------------------
 # Scores of rows that a classifier was not fitted on, and the thresholds that are best for a metric on them.
@@ -63,7 +63,7 @@ class HeldOutRows(NamedTuple):
 
 
 def out_of_fold(
-    plain, X, signs: np.ndarray, sample_weight, folds, random_state, *, checked=None, factors=None
+    plain, X, signs: np.ndarray, sample_weight, folds, *, checked=None, factors=None
 ) -> HeldOutRows:
     """The scores of every distinct row by an estimator fitted on the other folds.
 
@@ -90,7 +90,7 @@ def out_of_fold(
     signs = np.where(totals > 0, signs[rows], np.nan)
     traits = np.stack([totals * (signs > 0), totals * (signs < 0)], axis=2).reshape(n, -1)
     shares = np.full(k, 1.0 / k)
-    numbers = deal(traits, np.arange(n), shares, generator(random_state, "inner_folds"))
+    numbers = deal(traits, np.arange(n), shares, np.random.default_rng(0))
     weights = None if given is None and (totals <= 1.0).all() else totals
     if factors is not None:
         weights = totals * factors[rows]

@@ -18,6 +18,7 @@ from mtldsl.errors import DataError, ModelError, MTLError
 from mtldsl.estimators.base_estimator import (
     MultiTaskEstimator,
     check_one_class,
+    constructor_of,
     tasks_of,
     warn_of_no_label,
     warn_of_one_class,
@@ -179,7 +180,6 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
             labels.signs,
             sample_weight,
             self.inner_folds,
-            0,
             checked=self._checked(X),
             factors=factors,
         )
@@ -224,10 +224,8 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
         keep_targets(self, labels.names if labels.kind == "multilabel" else None)
         if not learned.size:
             return None
-        if learned.size == signs.shape[1]:
-            own = name_of_vector(y) if labels.kind == "binary" else labels.names
-            return self._tasks(X, signs, weights, own)
-        names = None if labels.names is None else [labels.names[i] for i in learned]
+        names = name_of_vector(y) if labels.kind == "binary" else labels.names
+        names = None if names is None else [names[i] for i in learned]
         return self._tasks(X, signs[:, learned], None if weights is None else weights[:, learned], names)
 
     def _finish(self, solution: Solution | None) -> None:
@@ -239,15 +237,10 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
                 write_instead="use LabelGraphClassifier",
             )
         super()._finish(solution)
-        shape = self.n_features_in_, len(self._constant_side)
-        self._weights, self._shift = np.zeros(shape), self._constant_side.astype(float)
-        if self.one_class == "skip":
-            self._shift[self.one_class_] = np.nan
-        self._weights[:, np.isnan(self._shift)] = np.nan
-        if solution is not None:
-            self._weights[:, self._learned] = solution.coef
-            self._shift[self._learned] = 0.0 if solution.intercept is None else solution.intercept
-        self.coef_, self.intercept_ = self._weights.T, self._shift
+        others = (
+            np.full(len(self._constant_side), np.nan) if self.one_class == "skip" else self._constant_side
+        )
+        self._take_weights(self.n_features_in_, others, solution)
 
     def _labels_of(self, y) -> ClassTargets:
         return labels_of(y, task_a_class=compares_classes(self))
@@ -359,6 +352,10 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
         return tags
 
 
+#: the arguments of labels that are cut from scores of their own
+TUNING = ("tune_thresholds", "calibration", "inner_folds")
+
+
 # --------------------------------------------------------------------------------------------------------------
 # Classification with kernels: between the rows, and between the tasks.
 
@@ -388,27 +385,7 @@ class KernelMultiTaskClassifier(MultiTaskClassifier):
 
     _defaults: ClassVar[dict[str, float]] = {"C": 1.0}
 
-    def __init__(
-        self,
-        model="MT-MKL",
-        *,
-        kernels="rbf",
-        subject_to=(),
-        fit_intercept=True,
-        class_weight=None,
-        one_class="constant",
-        tune_thresholds=None,
-        calibration=None,
-        inner_folds=5,
-        warm_start=False,
-        tol=1e-6,
-        max_seconds=None,
-        solver="auto",
-        check=None,
-        n_jobs=None,
-        **parameters,
-    ):
-        self._set(locals())
+    __init__ = constructor_of(MultiTaskClassifier, ("loss", "penalty"), model="MT-MKL", kernels="rbf")
 
     def _tasks(self, X, signs, weights, names) -> Tasks:
         if self.kernels != "precomputed":
@@ -480,24 +457,9 @@ class LabelGraphClassifier(MultiTaskClassifier):
     _defaults: ClassVar[dict[str, float]] = {"lam": 0.01}
     _elsewhere: ClassVar[dict[str, str]] = {"sign": "MultiTaskClassifier", "real": "MultiTaskRegressor"}
 
-    def __init__(
-        self,
-        model="CGM",
-        *,
-        edges=None,
-        subject_to=(),
-        fit_intercept=True,
-        class_weight=None,
-        one_class="constant",
-        warm_start=False,
-        tol=1e-4,
-        max_seconds=None,
-        solver="auto",
-        check=None,
-        n_jobs=None,
-        **parameters,
-    ):
-        self._set(locals())
+    __init__ = constructor_of(
+        MultiTaskClassifier, ("loss", "penalty", *TUNING), model="CGM", edges=None, tol=1e-4
+    )
 
     def _stated(self) -> ModelSource:
         return read_model_argument(
@@ -531,11 +493,12 @@ class LabelGraphClassifier(MultiTaskClassifier):
         X, signs, weights = unique_rows(X, signs, weights)
         features = self._names() or [f"x{j}" for j in range(X.shape[1])]
         return tasks_of(
-            self._with_ones(X), signs, weights, features + ["(intercept)"] * bool(self.fit_intercept), names
+            self._inputs_of_solution(X),
+            signs,
+            weights,
+            features + ["(intercept)"] * bool(self.fit_intercept),
+            names,
         )
-
-    def _inputs_of_solution(self, X):
-        return self._with_ones(X)
 
     def _intercept_in_model(self) -> bool:
         return False
@@ -549,9 +512,7 @@ class LabelGraphClassifier(MultiTaskClassifier):
             )
         MultiTaskEstimator._finish(self, solution)
 
-    def _learned_scores(self, X) -> np.ndarray:
-        assert self.solution_ is not None
-        return self.solution_.decision_function(self._with_ones(X))
+    _learned_scores = KernelMultiTaskClassifier._learned_scores
 
     @available_if(models_probabilities)
     def predict_proba(self, X) -> np.ndarray:
@@ -561,10 +522,10 @@ class LabelGraphClassifier(MultiTaskClassifier):
         P = np.empty((X.shape[0], len(self._constant_side)))
         P[:] = np.nan if self.one_class == "skip" else self._constant_side > 0
         if self.solution_ is not None:
-            P[:, self._learned] = self.solution_.predict_proba(self._with_ones(X))
+            P[:, self._learned] = self.solution_.predict_proba(self._inputs_of_solution(X))
         return self._labels.probabilities_of_rows(P)
 
-    def _with_ones(self, X):
+    def _inputs_of_solution(self, X):
         if not self.fit_intercept:
             return X
         ones = np.ones((X.shape[0], 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -24,8 +24,8 @@ from mtldsl.data.labels import OneClassWarning
 from mtldsl.data.splits import refuse_overlap, stratified_folds
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError, MTLError
-from mtldsl.estimators.base_estimator import MultiTaskEstimator, OneTaskWarning
-from mtldsl.estimators.estimator_inputs import refuse_unpaired, wrong_option
+from mtldsl.estimators.base_estimator import MultiTaskEstimator, OneTaskWarning, constructor_of
+from mtldsl.estimators.estimator_inputs import number_tasks, refuse_unpaired, wrong_option
 from mtldsl.estimators.positive_class import OF_POSITIVES, PositiveClassWarning, warn_of_positives
 from mtldsl.estimators.regressor import MultiTaskRegressor
 from mtldsl.estimators.scorers import MeasureScorer, fold_scorer
@@ -77,39 +77,28 @@ def parameter_of(problem: Problem, name: str, typed: str) -> Parameter:
     return found[0]
 
 
-class FoldScores(list):
-    """The scores of a fold over all values, and what its measure warned of: `said`, texts that are told once for all folds."""
-
-    def __init__(self):
-        super().__init__()
-        self.said: dict[str, None] = {}
-
-    @contextmanager
-    def listening(self) -> Iterator[None]:
-        """Context in which a measure's warnings that it is not defined are kept; others are passed on."""
-        with warnings.catch_warnings(record=True) as heard:
-            for told in (PositiveClassWarning, UnlikeIndexWarning):  # once, of all rows
-                warnings.simplefilter("ignore", told)
-            warnings.simplefilter("always", UndefinedMetricWarning)
-            yield
-        for one in heard:
-            if issubclass(one.category, UndefinedMetricWarning):
-                self.said[str(one.message)] = None
-            else:
-                warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+@contextmanager
+def listening(said: dict[str, None]) -> Iterator[None]:
+    """Context in which a measure's warnings that it is not defined go to `said`, to be told once for all folds; others are passed on."""
+    with warnings.catch_warnings(record=True) as heard:
+        for told in (PositiveClassWarning, UnlikeIndexWarning):  # once, of all rows
+            warnings.simplefilter("ignore", told)
+        warnings.simplefilter("always", UndefinedMetricWarning)
+        yield
+    for one in heard:
+        if issubclass(one.category, UndefinedMetricWarning):
+            said[str(one.message)] = None
+        else:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
 
-def of_fold(estimator, name, values, scoring, X, y, sample_weight, others, train, test) -> list:
-    """The scores of a fold over all values; NaN where it has no task to learn."""
+def of_fold(estimator, name, values, scoring, X, y, sample_weight, others, train, test) -> tuple[list, dict]:
+    """(the scores of a fold over all values, NaN where it has no task to learn; what its measure warned of)."""
     weights = None if sample_weight is None else weights_of(sample_weight, "sample_weight")
     with warnings.catch_warnings():
-        for said in (
-            OneClassWarning,
-            OneTaskWarning,
-            SpellingWarning,
-            UnlikeIndexWarning,
-        ):  # once, of all rows
-            warnings.simplefilter("ignore", said)
+        # once, of all rows
+        for told in (OneClassWarning, OneTaskWarning, SpellingWarning, UnlikeIndexWarning):
+            warnings.simplefilter("ignore", told)
         further = {key: _rows_of(each, train) for key, each in others.items()}
         tasks = estimator._prepare(
             _rows_of(X, train), _rows_of(y, train), _rows_of(weights, train), **further
@@ -117,10 +106,10 @@ def of_fold(estimator, name, values, scoring, X, y, sample_weight, others, train
     held_out = _rows_of(X, test), _rows_of(y, test)
     options = {key: _rows_of(each, test) for key, each in others.items() if each is not None}
     if tasks is None:
-        return [np.nan] * len(values)
+        return [np.nan] * len(values), {}
     problem = estimator._problem(tasks)
     parameter, solve_options = parameter_of(problem, name, type(estimator).__name__), estimator._options()
-    found, by_task = FoldScores(), isinstance(scoring, PerTaskScorer)
+    found, said, by_task = [], {}, isinstance(scoring, PerTaskScorer)
     points: Iterable
     if problem.is_convex and (scoring is None or by_task):  # weights are all that these scores ask for
         points = certified_points(problem, parameter, values, solve_options)
@@ -128,14 +117,12 @@ def of_fold(estimator, name, values, scoring, X, y, sample_weight, others, train
         points = problem.path(parameter, values, **solve_options)
     for point in points:
         estimator._finish(point)
-        with found.listening():
+        with listening(said):
             score = (scoring or type(estimator).score)(estimator, *held_out, **options)
         found.append(score if by_task else float(score))
-    if scoring is None:
-        found.said.clear()  # a fold without a score is left out
     if len(found) < len(values):  # a path ends after Ctrl-C: there is nothing to choose among
         raise KeyboardInterrupt
-    return found
+    return found, {} if scoring is None else said  # a fold without an own score is left out
 
 
 def _rows_of(array, rows):
@@ -159,7 +146,7 @@ _ARGUMENTS = {
 def with_parameters(cls):
     """Class decorator: the arguments of the choice beside those of the plain estimator, in the constructor, and in place of `{parameters}` in
     the documentation."""
-    cls.__init__ = _constructor(cls._plain)
+    cls.__init__ = constructor_of(cls._plain, **_ARGUMENTS)
     plain = _parameters_of(cls._plain)
     if "as in `MultiTaskRegressor`" in plain:
         plain = "\n".join(line for line in plain.split("\n") if "as in `MultiTaskRegressor`" not in line)
@@ -167,26 +154,6 @@ def with_parameters(cls):
     text = f"The choice:\n\n{_parameters_of(CrossValidated)}\n\nThe model and its fit:\n\n{plain}\n\n{_ATTRIBUTES}"
     cls.__doc__ = inspect.cleandoc(cls.__doc__).replace("{parameters}", text)
     return cls
-
-
-def _constructor(plain: type) -> Callable[..., None]:
-    """A constructor with the arguments of the plain estimator and of the choice, as scikit-learn reads them off its signature."""
-    known = dict(inspect.signature(plain.__init__).parameters)
-    others = known.pop("parameters")
-    choice = {
-        name: inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value)
-        for name, value in _ARGUMENTS.items()
-    }
-    known |= choice
-    defaults = {name: each.default for name, each in known.items() if name not in ("self", "model")}
-
-    def __init__(self, model=None, **arguments):
-        own = {name: arguments.pop(name, default) for name, default in defaults.items()}
-        self._set({"model": model, **own, "parameters": arguments})
-
-    # functions have no such attribute for a type checker
-    setattr(__init__, "__signature__", inspect.Signature([*known.values(), others]))  # noqa: B010
-    return __init__
 
 
 def _parameters_of(cls) -> str:
@@ -303,16 +270,17 @@ class CrossValidated(MultiTaskEstimator):
         plain, scoring = self._one(), self._scorer(y)
         given = (self._chosen, self.values_, scoring, X, y, sample_weight, others)
         made.expect(len(splits), lambda scores: self._results(np.array(scores)))
-        loud = _is_loud(self.verbose, type(self).__name__)
+        loud, said = _is_loud(self.verbose, type(self).__name__), {}
         if self.regret is not None:
             made.found = self._proven_scores(problem, parameter, tasks, splits, _num_samples(X), loud)
         else:
             with progress_bar("choosing parameters, fold", len(splits), loud) as tell:
                 found = Parallel(n_jobs=self.n_jobs, return_as="generator")
-                for one in found(run(clone(plain), *given, *rows) for rows in splits):
-                    made.found.append(one)
-                    tell(f"{len(one)} values of {self._chosen}")
-        for text in dict.fromkeys(text for one in made.found for text in getattr(one, "said", ())):
+                for scores, warned in found(run(clone(plain), *given, *rows) for rows in splits):
+                    made.found.append(scores)
+                    said |= warned
+                    tell(f"{len(scores)} values of {self._chosen}")
+        for text in said:
             warnings.warn(f"{type(self).__name__}, in folds: {text}", UndefinedMetricWarning, stacklevel=4)
         self._choose(np.array(made.found))
         chosen = np.atleast_1d(self.best_index_)
@@ -336,31 +304,21 @@ class CrossValidated(MultiTaskEstimator):
         """The scores of every fold at the values that a proof needs, which are values_ from here on; the proof is proof_."""
         typed = f"{type(self).__name__}(regret={quoted(self.regret)})"
         measured = named_measure(self.scoring)
-        wrong = None
-        if self.per_task:
-            wrong = "one value is proven for all tasks", "leave per_task out"
-        elif self.scoring is not None and measured is None:
-            wrong = (
-                f"scoring={quoted(self.scoring)} cannot be bounded",
-                "write a name such as 'accuracy', 'f1' or 'r2'",
-            )
-        elif not tasks.is_shared or tasks.X.shape[0] != rows or self._task_ids() is not None:
-            wrong = (
-                "a proof takes one table of rows, each with a label",
-                "write problem.cross_validate(lam, regret=...) for other data",
-            )
-        elif tasks.sample_weights is not None:
-            wrong = (
-                "weights of rows or classes count in learning and not in scores here",
-                "leave them out, or write problem.cross_validate(lam, regret=...)",
-            )
-        elif self.scoring is None and getattr(getattr(self, "_labels", None), "kind", "") == "multiclass":
-            wrong = (
-                "the class of a row is the highest of several scores, which is not bounded score by score",
-                "write scoring='roc_auc', or a column a class",
-            )
-        if wrong is not None:
-            raise ModelError(wrong[0], term=typed, write_instead=wrong[1])
+        is_one_table = tasks.is_shared and tasks.X.shape[0] == rows and self._task_ids() is None
+        several = getattr(getattr(self, "_labels", None), "kind", "") == "multiclass"
+        for is_wrong, said, instead in (
+            (self.per_task, "one value is proven for all tasks", "leave per_task out"),
+            (self.scoring is not None and measured is None, f"scoring={quoted(self.scoring)} cannot be bounded",
+             "write a name such as 'accuracy', 'f1' or 'r2'"),
+            (not is_one_table, "a proof takes one table of rows, each with a label",
+             "write problem.cross_validate(lam, regret=...) for other data"),
+            (tasks.sample_weights is not None, "weights of rows or classes count in learning and not in scores here",
+             "leave them out, or write problem.cross_validate(lam, regret=...)"),
+            (self.scoring is None and several, "the class of a row is the highest of several scores, which is not bounded score by score",
+             "write scoring='roc_auc', or a column a class"),
+        ):  # fmt: skip
+            if is_wrong:
+                raise ModelError(said, term=typed, write_instead=instead)
         own = "r2" if not is_classifier(self) else "accuracy" if tasks.n_tasks == 1 else "subset_accuracy"
         options = {name: value for name, value in self._options().items() if name not in ("tol", "n_jobs")}
         found = problem.cross_validate(
@@ -507,16 +465,14 @@ class CrossValidated(MultiTaskEstimator):
         """DataError where rows of a task are held out of which none is left to learn from, and nothing else would answer for it."""
         if not hasattr(self, "task_of") or getattr(self, "unseen", "mean") == "mean":
             return
-        ids = self.task_of(X, groups=groups).tolist()
-        numbers = {name: k for k, name in enumerate(dict.fromkeys(ids))}
-        task = np.array([numbers[name] for name in ids])
+        names, task = number_tasks(self.task_of(X, groups=groups))
         there = ~missing_mask(columns_of(y)[0]).all(axis=1)
         for k, (train, test) in enumerate(splits):
-            left = np.bincount(task[train][there[train]], minlength=len(numbers)) > 0
+            left = np.bincount(task[train][there[train]], minlength=len(names)) > 0
             lost = test[~left[task[test]]]
             if lost.size:
                 raise DataError(
-                    f"no row with a label of the task {ids[lost[0]]!r} is left to learn from where fold {k} is held out",
+                    f"no row with a label of the task {names[task[lost[0]]]!r} is left to learn from where fold {k} is held out",
                     term=type(self).__name__,
                     argument="cv",
                     write_instead="leave out tasks of one row, or write unseen='mean', which predicts by the mean of all tasks' weights",
@@ -529,13 +485,11 @@ class CrossValidated(MultiTaskEstimator):
     def _take_each(self, solutions: list[Solution]) -> None:
         """Every task's weights from its own solution."""
         self.solutions_ = solutions
-        if not self._weights.flags.writeable:  # they are those of `solution_`, which its proof is of
-            self._weights = np.array(self._weights)
-            self.coef_ = self._weights[:, 0] if self._flat else self._weights.T
         for k, i in enumerate(self._learned):
             solution = solutions[i]
             self._weights[:, i] = solution.coef[:, k]
             self._shift[i] = 0.0 if solution.intercept is None else solution.intercept[k]
+        self._show_weights()
 
     def _choose(self, scores: np.ndarray) -> None:
         """scores (folds, values), and a further axis of tasks with per_task; NaN where a fold could not be scored."""

@@ -130,6 +130,11 @@ def ids_of(ids, n: int, what: str) -> np.ndarray:
     return (np.array(names) if plain else objects_of(names))[index]
 
 
+def number_tasks(ids: np.ndarray) -> tuple[list, np.ndarray]:
+    """(the distinct ids in order of first appearance, for every row the number of its own)."""
+    return labels_of(ids, len(ids), "groups")
+
+
 def objects_of(values) -> np.ndarray:
     """Lists, or lists of lists, as an array of what stands in them: numpy makes text of numbers beside text."""
     if len(values) and isinstance(values[0], list | tuple | np.ndarray):

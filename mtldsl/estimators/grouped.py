@@ -15,21 +15,23 @@ from mtldsl.errors import DataError
 from mtldsl.estimators.base_estimator import (
     MultiTaskEstimator,
     check_one_class,
+    constructor_of,
     warn_of_no_label,
     warn_of_one_class,
     warn_of_one_task,
 )
-from mtldsl.estimators.classifier import models_probabilities
+from mtldsl.estimators.classifier import TUNING, MultiTaskClassifier, models_probabilities
 from mtldsl.estimators.estimator_inputs import (
     checked_inputs,
     hold_columns,
     ids_of,
     matrix_of,
+    number_tasks,
     objects_of,
     refuse_unpaired,
 )
 from mtldsl.estimators.label_tables import agreement, hold_classes, share_right, undefined_score
-from mtldsl.estimators.regressor import score_of_task
+from mtldsl.estimators.regressor import MultiTaskRegressor, score_of_task
 from mtldsl.estimators.sample_weights import class_weights, of_rows
 from mtldsl.estimators.targets import ClassTargets, labels_of, numbers_of_targets, require_y, vector_of
 from mtldsl.solution.solution import Solution
@@ -113,8 +115,8 @@ class RowsOfTasks(MultiTaskEstimator):
     def _by_task(self, X, groups, values) -> np.ndarray:
         """(n, m): every row's value in the column of its task, NaN in the others."""
         _, ids = self._rows(X, groups, fitting=False)
-        _, which = np.unique(ids, return_inverse=True)
-        table = np.full((len(which), int(which.max()) + 1), np.nan)
+        names, which = number_tasks(ids)
+        table = np.full((len(which), len(names)), np.nan)
         table[np.arange(len(which)), which] = values
         return table
 
@@ -177,7 +179,7 @@ class RowsOfTasks(MultiTaskEstimator):
         return X[kept], y[kept], ids[kept], None if weights is None else weights[kept]
 
     def _grouped(self, X, y, ids, weights, constant: dict) -> Tasks | None:
-        """The tasks that are learned, in the order of `tasks_`; constant: the scores of those that are not."""
+        """The tasks that are learned, in the order of `tasks_`; constant: the class of those that are not, -1 or +1."""
         self.tasks_ = distinct(ids)
         if self.fit_intercept and 1 < len(ids) == len(self.tasks_):
             raise DataError(
@@ -186,7 +188,7 @@ class RowsOfTasks(MultiTaskEstimator):
                 argument="groups" if self.task is None else "task",
                 write_instead="tell tasks apart by what several rows share, such as the school of a pupil",
             )
-        self._constant_scores = constant
+        self._constant = constant
         names = self.tasks_.tolist()
         self._learned = [i for i, each in enumerate(names) if each not in constant]
         if not self._learned:
@@ -201,14 +203,9 @@ class RowsOfTasks(MultiTaskEstimator):
 
     def _finish(self, solution: Solution | None) -> None:
         super()._finish(solution)
-        d = self.n_features_in_ - (self.task is not None)
-        self._weights, self._shift = np.zeros((d, len(self.tasks_))), np.zeros(len(self.tasks_))
-        for i, each in enumerate(self.tasks_.tolist()):
-            self._shift[i] = self._constant_scores.get(each, 0.0)
-        if solution is not None:
-            self._weights[:, self._learned] = solution.coef
-            self._shift[self._learned] = 0.0 if solution.intercept is None else solution.intercept
-        self.coef_, self.intercept_ = self._weights.T, self._shift
+        unscored = getattr(self, "one_class", None) == "skip"
+        others = [np.nan if unscored else self._constant.get(each, 0.0) for each in self.tasks_.tolist()]
+        self._take_weights(self.n_features_in_ - (self.task is not None), others, solution)
 
     def _prepared(self, X, y, groups, sample_weight):
         require_y(y)
@@ -255,25 +252,7 @@ class GroupedMultiTaskRegressor(RegressorMixin, RowsOfTasks):
     (array([6. , 0.5]), array([7., 9.]))
     """
 
-    def __init__(
-        self,
-        model=None,
-        *,
-        loss="squared_loss",
-        penalty="l21_norm",
-        task=None,
-        unseen="error",
-        subject_to=(),
-        fit_intercept=True,
-        warm_start=False,
-        tol=1e-6,
-        max_seconds=None,
-        solver="auto",
-        check=None,
-        n_jobs=None,
-        **parameters,
-    ):
-        self._set(locals())
+    __init__ = constructor_of(MultiTaskRegressor, task=None, unseen="error")
 
     _elsewhere: ClassVar[dict[str, str]] = {
         "sign": "GroupedMultiTaskClassifier",
@@ -357,27 +336,7 @@ class GroupedMultiTaskClassifier(ClassifierMixin, RowsOfTasks):
         "indicators": "LabelGraphClassifier",
     }
 
-    def __init__(
-        self,
-        model=None,
-        *,
-        loss="logistic_loss",
-        penalty="l21_norm",
-        task=None,
-        unseen="error",
-        subject_to=(),
-        fit_intercept=True,
-        class_weight=None,
-        one_class="constant",
-        warm_start=False,
-        tol=1e-6,
-        max_seconds=None,
-        solver="auto",
-        check=None,
-        n_jobs=None,
-        **parameters,
-    ):
-        self._set(locals())
+    __init__ = constructor_of(MultiTaskClassifier, TUNING, task=None, unseen="error")
 
     def fit(self, X, y, groups=None, sample_weight=None):
         """X (n, d), with the column of tasks where `task` names one; y (n,) of two classes; groups (n,)."""
@@ -406,10 +365,8 @@ class GroupedMultiTaskClassifier(ClassifierMixin, RowsOfTasks):
         if constant:
             warn_of_one_class(self, list(constant), len(distinct(ids)))
         self.classes_, self.one_class_ = labels.classes, np.array(list(constant), dtype=ids.dtype)
-        score = np.nan if self.one_class == "skip" else 1.0
-        self._side = constant
         self._labels = labels.without_rows()
-        return self._grouped(X, signs, ids, flat, {each: side * score for each, side in constant.items()})
+        return self._grouped(X, signs, ids, flat, constant)
 
     def decision_function(self, X, groups=None) -> np.ndarray:
         """(n,): above 0 where the second class is predicted."""
@@ -420,7 +377,9 @@ class GroupedMultiTaskClassifier(ClassifierMixin, RowsOfTasks):
         z = self._row_scores(X, groups)
         if np.isnan(z).any():
             _, ids = self._rows(X, groups, fitting=False)
-            z = np.array([self._side.get(each, score) for each, score in zip(ids.tolist(), z, strict=True)])
+            z = np.array(
+                [self._constant.get(each, score) for each, score in zip(ids.tolist(), z, strict=True)]
+            )
         if len(self.classes_) == 1:
             return np.repeat(self.classes_, len(z))
         return self._labels.decoded((z >= 0)[:, None], z[:, None])

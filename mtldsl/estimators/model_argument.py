@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
+from inspect import signature
 from math import isfinite
 from typing import Any
 
@@ -54,8 +54,8 @@ def read_model_argument(
                     f"model={model!r} is a word, not a model",
                     write_instead=f"write penalty={model!r}, or a statement, such as 'logistic_loss(W, tasks) + lam * l21_norm(W)'",
                 )
-            return TextModel(find(model), defaults or {}, edges)
-        return TextModel(_typed(model, constraints, edges is not None), defaults or {}, edges)
+            return _of_statement(find(model), defaults or {}, edges)
+        return _of_statement(_typed(model, constraints, edges is not None), defaults or {}, edges)
     if callable(model):
         if constraints:
             raise ModelError(
@@ -63,7 +63,7 @@ def read_model_argument(
                 argument="subject_to",
                 write_instead="return (objective, [constraints])",
             )
-        return FunctionModel(model)
+        return _of_function(model)
     raise ModelError(
         f"model={quoted(model)}: write the name of a model ({', '.join(list(models())[:4])}, ...), a statement such as "
         "'logistic_loss(W, tasks) + lam * l21_norm(W)', or a function of (W, tasks)"
@@ -71,92 +71,68 @@ def read_model_argument(
 
 
 @dataclass(frozen=True)
-class TextModel:
-    """A statement as text, of a paper or of the user: its parameters in the order typed, their defaults, and the words that it is made of."""
+class ModelSource:
+    """A model without its data: its parameters in the order typed, their defaults, the words that it is made of (None: of a function, which
+    does not say so before it is on data), and the problem on (tasks, values of the parameters, whether there is an intercept)."""
 
-    model: NamedModel
-    others: Mapping[str, Any]
-    edges: Any = None
+    parameters: tuple[str, ...]
+    defaults: Mapping[str, Any]
+    words: frozenset[str] | None
+    on: Callable[[Tasks, Mapping[str, Any], bool], Problem]
 
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        return self.model.parameters
 
-    @property
-    def defaults(self) -> Mapping[str, Any]:
-        of_others = {name: value for name, value in self.others.items() if name in self.parameters}
-        return {**of_others, **self.model.defaults}
+def _of_statement(model: NamedModel, others: Mapping[str, Any], edges) -> ModelSource:
+    """A statement as text, of a paper or of the user."""
 
-    @property
-    def words(self) -> frozenset[str]:
-        return _called_words(self.model.statement)
-
-    def on(self, tasks: Tasks, values: Mapping[str, Any], intercept: bool) -> Problem:
+    def on(tasks: Tasks, values: Mapping[str, Any], intercept: bool) -> Problem:
         for name, value in values.items():
             number = as_float(value)
             if number is None or not isfinite(number):
                 raise ModelError(
                     f"{name}={quoted(value)}", argument=name, write_instead="write a finite number"
                 )
-        own = isinstance(self.edges, str) and self.edges == OWN
-        return self.model.on(tasks, values, intercept, None if own else self.edges)
+        own = isinstance(edges, str) and edges == OWN
+        return model.on(tasks, values, intercept, None if own else edges)
+
+    of_others = {name: value for name, value in others.items() if name in model.parameters}
+    return ModelSource(model.parameters, {**of_others, **model.defaults}, _called_words(model.statement), on)
 
 
-@dataclass(frozen=True)
-class FunctionModel:
+def _of_function(function: Callable[..., Any]) -> ModelSource:
     """A function of (W, tasks), its further arguments the parameters, that returns the objective, or (objective, constraints)."""
+    typed = getattr(function, "__name__", type(function).__name__)
+    found = list(signature(function).parameters.values())
+    if len(found) < 2 or any(each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD) for each in found):
+        raise ModelError(
+            f"{typed}{signature(function)} is not a model",
+            argument="model",
+            write_instead="write a function of (W, tasks), and of its parameters by name, such as lambda W, tasks, lam=1.0: ...",
+        )
+    parameters = tuple(each.name for each in found[2:])
+    defaults = {each.name: each.default for each in found[2:] if each.default is not each.empty}
 
-    function: Callable[..., Any]
-
-    @cached_property
-    def _arguments(self) -> dict[str, inspect.Parameter]:
-        found = list(inspect.signature(self.function).parameters.values())
-        if len(found) < 2 or any(each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD) for each in found):
-            raise ModelError(
-                f"{_called(self.function)}{inspect.signature(self.function)} is not a model",
-                argument="model",
-                write_instead="write a function of (W, tasks), and of its parameters by name, such as lambda W, tasks, lam=1.0: ...",
-            )
-        return {each.name: each for each in found[2:]}
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        return tuple(self._arguments)
-
-    @property
-    def defaults(self) -> Mapping[str, Any]:
-        return {
-            name: each.default for name, each in self._arguments.items() if each.default is not each.empty
-        }
-
-    @property
-    def words(self) -> None:
-        return None
-
-    def on(self, tasks: Tasks, values: Mapping[str, Any], intercept: bool) -> Problem:
-        missing = [name for name in self.parameters if values.get(name, self.defaults.get(name)) is None]
+    def on(tasks: Tasks, values: Mapping[str, Any], intercept: bool) -> Problem:
+        given = {**defaults, **values}
+        missing = [name for name in parameters if given.get(name) is None]
         if missing:
-            raise ModelError(f"{_called(self.function)} needs {' and '.join(missing)}", argument="model")
-        given = {name: _parameter(name, value) for name, value in {**self.defaults, **values}.items()}
-        made = self.function(Weights(tasks, intercept), tasks, **given)
+            raise ModelError(f"{typed} needs {' and '.join(missing)}", argument="model")
+        made = function(
+            Weights(tasks, intercept),
+            tasks,
+            **{name: _parameter(name, value) for name, value in given.items()},
+        )
         if isinstance(made, Problem):
             return made
         objective, constraints = made if isinstance(made, tuple) and len(made) == 2 else (made, ())
         if not isinstance(objective, Objective):
             raise ModelError(
-                f"{_called(self.function)} returned {quoted(objective)}",
+                f"{typed} returned {quoted(objective)}",
                 argument="model",
                 write_instead="return an objective, or (objective, [constraints])",
             )
         return minimize(objective, constraints)
 
-
-#: a model without its data
-ModelSource = TextModel | FunctionModel
-
-
-def _called(function) -> str:
-    return getattr(function, "__name__", type(function).__name__)
+    return ModelSource(parameters, defaults, None, on)
 
 
 def _parameter(name: str, value):

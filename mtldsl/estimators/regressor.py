@@ -95,20 +95,16 @@ class MultiTaskRegressor(MultiOutputMixin, RegressorMixin, MultiTaskEstimator):
         weights = of_labels(sample_weight, targets.Y.shape)
         self._flat = targets.flat
         keep_targets(self, targets.names)
-        has: np.ndarray = np.ones(targets.Y.shape[1], dtype=bool)
-        if weights is not None or not targets.complete:
-            there = ~np.isnan(targets.Y) & (True if weights is None else weights > 0)
-            has = np.any(there, axis=0)
+        there = ~np.isnan(targets.Y) & (True if weights is None else weights > 0)
+        has: np.ndarray = np.any(there, axis=0)
         self._learned, self._n_targets = np.flatnonzero(has), len(has)
-        if has.all():
-            return tasks_of(X, targets.Y, weights, self._names(), targets.names or name_of_vector(y))
         if not has.any():
             raise DataError("no task has a label of weight above zero", argument="y")
-        names = targets.names or range(len(has))
-        warn_of_no_label(
-            self, [names[i] for i in np.flatnonzero(~has)], len(has), "their weights and predictions are NaN"
-        )
-        learned = None if targets.names is None else [targets.names[i] for i in self._learned]
+        names = targets.names or name_of_vector(y)
+        if not has.all():
+            lost = [names[i] if names else int(i) for i in np.flatnonzero(~has)]
+            warn_of_no_label(self, lost, len(has), "their weights and predictions are NaN")
+        learned = None if names is None else [names[i] for i in self._learned]
         return tasks_of(
             X, targets.Y[:, has], None if weights is None else weights[:, has], self._names(), learned
         )
@@ -122,15 +118,7 @@ class MultiTaskRegressor(MultiOutputMixin, RegressorMixin, MultiTaskEstimator):
                 write_instead="use MultiTaskClassifier",
             )
         super()._finish(solution)
-        shift = 0.0 if solution.intercept is None else np.asarray(solution.intercept, dtype=float)
-        if solution.coef.shape[1] == self._n_targets:
-            self._weights, self._shift = solution.coef, np.zeros(self._n_targets) + shift
-        else:
-            self._weights = np.full((self.n_features_in_, self._n_targets), np.nan)
-            self._shift = np.full(self._n_targets, np.nan)
-            self._weights[:, self._learned], self._shift[self._learned] = solution.coef, shift
-        self.coef_ = self._weights[:, 0] if self._flat else self._weights.T
-        self.intercept_ = float(self._shift[0]) if self._flat else self._shift
+        self._take_weights(self.n_features_in_, np.full(self._n_targets, np.nan), solution)
 
     def predict(self, X) -> np.ndarray:
         """(n,) or (n, m), as y was; expected counts or amounts for a Poisson or Gamma loss, log risks for a Cox loss."""

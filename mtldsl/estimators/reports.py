@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from inspect import signature
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ from mtldsl.estimators.scorers import classes_of, measure_of
 from mtldsl.problems.separate_models import separate_models
 from mtldsl.solution.headline_sections import ReportContext, several
 from mtldsl.solution.measures import Measure, name_of, named_measure
+from mtldsl.solution.score_intervals import ScoredMeasure
 from mtldsl.solution.score_sections import feature_sizes
 from mtldsl.solution.solution import Solution
 from mtldsl.utils.validation import complete, quoted
@@ -73,7 +75,7 @@ def report(estimator, file, X, y, *, groups=None, **options) -> Path:
         )
     _refuse_unknown(options, type(estimator).__name__)
     refuse_unpaired(X, y=y, groups=groups)
-    last, X, names = _last_step(estimator, X)
+    raw, (last, X, names) = X, _last_step(estimator, X)
     solution = solution_of(last)
     if getattr(last, "per_task", False):
         raise DataError(
@@ -93,23 +95,15 @@ def report(estimator, file, X, y, *, groups=None, **options) -> Path:
         "separate": separate,
         "title": title,
         "positive": _positive(last, solution),
-        "chosen_by": _measure_chosen_by(estimator, last),
+        "chosen_by": _measure_chosen_by([(estimator, raw), (last, X)], y, groups, tasks.n_tasks),
     }
     return solution.report(file, tasks, **(beside | options))
 
 
 #: what a caller may say of a page
-_OPTIONS = (
-    "title",
-    "cross_check",
-    "cross_validation",
-    "path",
-    "bootstrap",
-    "random_state",
-    "separate",
-    "positive",
-    "chosen_by",
-)
+_OPTIONS = [
+    name for name, one in signature(Solution.report).parameters.items() if one.kind is one.KEYWORD_ONLY
+]
 
 
 def _refuse_unknown(options: dict[str, Any], typed: str) -> None:
@@ -201,21 +195,42 @@ def summary(estimator) -> Summary:
     return Summary("\n".join(lines))
 
 
-def _measure_chosen_by(*fitted) -> Measure | None:
-    """The measure that the first of these chose a parameter by; None where there is none."""
-    for one in fitted:
+def _measure_chosen_by(
+    fitted: list[tuple[Any, Any]], y, groups, n_tasks: int
+) -> Measure | ScoredMeasure | None:
+    """The measure that the first of these chose a parameter by; a function's score on the rows beside it. None where there is none."""
+    last = fitted[-1][0]
+    for one, X in fitted:
         scoring = getattr(one, "scoring", None)
         if isinstance(
             scoring, list | tuple | dict
         ):  # several measures of a search, which names the one it chose by
             scoring = scoring.get(one.refit) if isinstance(scoring, dict) else one.refit
-        by = measure_of(scoring, is_classifier(fitted[-1]))
-        calibrated = getattr(fitted[-1], "_calibrators", None) is not None
-        if by is not None and not (
-            calibrated and by.needs == "probabilities"
-        ):  # a page has those of the loss
+        by = measure_of(scoring, is_classifier(last))
+        if by is None and (callable(scoring) or isinstance(scoring, str)):
+            return _scored_as_chosen(one, _name_of_scoring(scoring), X, y, groups, n_tasks)
+        calibrated = getattr(last, "_calibrators", None) is not None
+        # a page has the probabilities of the loss
+        if by is not None and not (calibrated and by.needs == "probabilities"):
             return by
     return None
+
+
+def _scored_as_chosen(fitted, name: str, X, y, groups, n_tasks: int) -> ScoredMeasure | None:
+    """The score of a function that says nothing of single tasks; None, with a warning, where it fails on these rows."""
+    try:
+        score = float(fitted.score(X, y, **({} if groups is None else {"groups": groups})))
+    except Exception as error:  # whatever a user's function raises
+        warnings.warn(
+            f"report: {name} is left out, it fails on these rows: {error}", UserWarning, stacklevel=4
+        )
+        return None
+    none, by = np.full(n_tasks, np.nan), Measure(name, "", "answers", True)
+    return ScoredMeasure(by, name, none, none, none, none, none, (score, np.nan, np.nan, np.nan, np.nan))
+
+
+def _name_of_scoring(scoring) -> str:
+    return scoring if isinstance(scoring, str) else getattr(scoring, "__name__", repr(scoring))
 
 
 def _score_chosen_by(last) -> tuple[str, float]:
@@ -225,7 +240,7 @@ def _score_chosen_by(last) -> tuple[str, float]:
     if by is not None:
         return name_of(by), by.direction * best
     if scoring is not None:
-        return scoring if isinstance(scoring, str) else getattr(scoring, "__name__", repr(scoring)), best
+        return _name_of_scoring(scoring), best
     if not is_classifier(last):
         return "R²", best
     several = last._labels.kind == "multilabel" and last._labels.signs.shape[1] > 1

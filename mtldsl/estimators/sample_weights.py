@@ -67,37 +67,22 @@ def class_weights(class_weight, labels, weights: np.ndarray | None) -> np.ndarra
             for side, total in zip(sides, totals, strict=True):
                 own[side, i] *= sum(totals) / (2.0 * total) if total > 0 else 1.0
         return own
+    columns = labels.classes if labels.kind == "multilabel" else [labels.classes]
     if isinstance(class_weight, Mapping):
-        factors = _of_classes(class_weight, labels)
-    elif (
-        labels.kind == "multilabel"
-        and isinstance(class_weight, list | tuple)
-        and len(class_weight) == signs.shape[1]
-    ):
-        factors = _of_columns(class_weight, labels)
+        each = [class_weight] * len(columns)
+    elif labels.kind == "multilabel" and isinstance(class_weight, list | tuple) and len(class_weight) == len(columns):  # fmt: skip
+        each = class_weight
     else:
         raise DataError(
             f"class_weight={quoted(class_weight, 60)}",
             argument="class_weight",
             write_instead="write None, 'balanced', {class: weight}, or of a table of labels a list with one dict a column",
         )
-    return own * factors
-
-
-def _of_classes(class_weight: Mapping, labels) -> np.ndarray:
-    if labels.kind == "multilabel":
-        return _of_columns([class_weight] * len(labels.classes), labels)
-    _refuse_unknown(class_weight, labels.classes)
-    each = np.array([_weight(class_weight, known) for known in labels.classes])
-    if labels.kind == "binary":
-        return np.where(labels.signs > 0, each[-1], each[0])
-    which = np.argmax(np.nan_to_num(labels.signs, nan=-2.0), axis=1)
-    return np.repeat(each[which][:, None], labels.signs.shape[1], axis=1)
-
-
-def _of_columns(each, labels) -> np.ndarray:
-    columns = zip(each, labels.classes, labels.signs.T, strict=True)
-    return np.stack([_two_sided(*column) for column in columns], axis=1)
+    if labels.kind != "multiclass":
+        return own * np.stack([_two_sided(*one) for one in zip(each, columns, signs.T, strict=True)], axis=1)
+    _refuse_unknown(each[0], labels.classes)
+    weight_of = np.array([_weight(each[0], known) for known in labels.classes])
+    return own * weight_of[np.argmax(np.nan_to_num(signs, nan=-2.0), axis=1)][:, None]
 
 
 def _two_sided(class_weight, known, signs) -> np.ndarray:

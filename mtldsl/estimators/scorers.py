@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -14,7 +16,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from mtldsl.data.labels import OneClassWarning
 from mtldsl.errors import DataError, ModelError, MTLError
-from mtldsl.estimators.estimator_inputs import refuse_unpaired
+from mtldsl.estimators.estimator_inputs import number_tasks, refuse_unpaired
 from mtldsl.estimators.label_tables import (
     complete_classes,
     hold_targets,
@@ -31,8 +33,6 @@ from mtldsl.utils.validation import quoted
 
 #: scikit-learn's scorers that do not take a vector of several classes
 _OF_TWO_CLASSES = frozenset(("average_precision", "f1", "precision", "recall", "roc_auc"))
-
-_ROUTED = ("sample_weight", "groups")
 
 
 def scorer(name: str) -> Any:  # of our measures a MeasureScorer
@@ -60,36 +60,46 @@ def scorer(name: str) -> Any:  # of our measures a MeasureScorer
     return MeasureScorer(name)
 
 
-class MeasureScorer:
-    """Callable that `scorer` makes: called with (estimator, X, y); `score` tells more."""
+class RoutedScorer:
+    """Base of both scorers: their name, and what they ask of scikit-learn's metadata routing."""
 
-    def __init__(self, name: str):
-        self._measure = named_measure(name) or measure(name, "scorer(name", get_scorer_names())
-        self.name = self._measure.name
-        self._requested: dict[str, bool | str | None] = {}
+    #: what routing may hand on
+    takes: ClassVar[tuple[str, ...]]
+    name: str
+    _requested: Mapping[str, bool | str | None] = {}
 
     def __repr__(self) -> str:
         return f"scorer({self.name!r})"
 
-    def set_score_request(self, **requested) -> MeasureScorer:
-        """Tell whether metadata routing is to hand on sample_weight and groups: True, False, None, or the name they go by. A new scorer."""
-        strange = [name for name in requested if name not in _ROUTED]
+    def set_score_request(self, **requested):
+        """Tell whether metadata routing is to hand on each of what it takes: True, False, None, or the name they go by. A new scorer."""
+        strange = [name for name in requested if name not in self.takes]
         if strange:
             raise ModelError(
                 f"set_score_request({strange[0]}=...)",
                 term=repr(self),
-                write_instead=f"write {' or '.join(_ROUTED)}",
+                write_instead=f"write {' or '.join(self.takes)}",
             )
-        asking = MeasureScorer(self.name)
-        asking._requested = self._requested | requested
+        asking = copy(self)
+        asking._requested = {**self._requested, **requested}
         return asking
 
     def get_metadata_routing(self) -> MetadataRequest:
         """Return what is asked of scikit-learn's metadata routing."""
         request = MetadataRequest(owner=self)
-        for name in _ROUTED:
+        for name in self.takes:
             request.score.add_request(param=name, alias=self._requested.get(name))
         return request
+
+
+class MeasureScorer(RoutedScorer):
+    """Callable that `scorer` makes: called with (estimator, X, y); `score` tells more."""
+
+    takes: ClassVar[tuple[str, ...]] = ("sample_weight", "groups")
+
+    def __init__(self, name: str):
+        self._measure = named_measure(name) or measure(name, "scorer(name", get_scorer_names())
+        self.name = self._measure.name
 
     def __call__(self, estimator, X, y, sample_weight=None, groups=None) -> float:
         found = self.score(estimator, X, y, sample_weight, groups)
@@ -133,13 +143,10 @@ class MeasureScorer:
 
     def _by_rows(self, ids, truth, predicted, weights) -> Score:
         """The score of one long table, whose rows are of the task that their id says."""
-        numbers: dict = {}
-        for one in ids.tolist():
-            numbers.setdefault(one, len(numbers))
-        own = np.array([numbers[one] for one in ids.tolist()])
-        rows = [np.flatnonzero(own == k) for k in range(len(numbers))]
+        names, own = number_tasks(ids)
+        rows = [np.flatnonzero(own == k) for k in range(len(names))]
         return evaluate(
-            self._measure, [truth[r] for r in rows], [predicted[r] for r in rows], list(map(str, numbers)), table=False,
+            self._measure, [truth[r] for r in rows], [predicted[r] for r in rows], list(map(str, names)), table=False,
             weights=None if weights is None else [weights[r, 0] for r in rows], typed=repr(self),
         )  # fmt: skip
 
@@ -171,16 +178,14 @@ class MeasureScorer:
         return place_scores(table, classes, everything, np.negative if by_score else lambda P: 1.0 - P)
 
 
-@dataclass(frozen=True)
-class TheirScorer:
+class TheirScorer(RoutedScorer):
     """scikit-learn's scorer of this name; ModelError, which quotes what was `typed`, where it does not take the labels, as most take no table and no
     gap."""
 
-    name: str
-    typed: str
+    takes: ClassVar[tuple[str, ...]] = ("sample_weight",)
 
-    def __repr__(self) -> str:
-        return f"scorer({self.name!r})"
+    def __init__(self, name: str, typed: str):
+        self.name, self.typed = name, typed
 
     def __call__(self, estimator, X, y, **beside) -> float:
         values = np.asarray(y)

@@ -138,16 +138,11 @@ def missing_mask(table: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class RegressionTargets:
-    """Targets of a regression: Y (n, m), NaN where one is missing; `flat` where y was a vector; `complete` where none is missing."""
+    """Targets of a regression: Y (n, m), NaN where one is missing; `flat` where y was a vector."""
 
     Y: np.ndarray
     names: tuple[str, ...] | None
     flat: bool
-    complete: bool = False
-
-    def like(self, predictions: np.ndarray) -> np.ndarray:
-        """Predictions (n, m) in the shape of y."""
-        return predictions[:, 0] if self.flat else predictions
 
 
 def numbers_of_targets(y, *, learning: bool = True) -> RegressionTargets:
@@ -173,10 +168,9 @@ def numbers_of_targets(y, *, learning: bool = True) -> RegressionTargets:
             write_instead="use MultiTaskClassifier, or GroupedMultiTaskClassifier, which learn classes",
         ) from error
     flat = is_vector(y)
-    complete = not np.isnan(Y).any()
-    if learning and not complete:
+    if learning:
         _refuse_empty(np.isnan(Y))
-    return RegressionTargets(Y, None if flat else names, flat, complete)
+    return RegressionTargets(Y, None if flat else names, flat)
 
 
 def _text_in(y) -> str | None:

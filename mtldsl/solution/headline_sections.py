@@ -97,7 +97,8 @@ class ReportContext:
     bootstrap        : samples of the rows behind every interval, drawn from random_state; 0: no intervals
     held_out         : whether the caller divided the rows itself, so that those scored are new; False: rows are compared
     positive         : {task: the class that +1 stands for}
-    chosen_by        : the measure, or its name, that a parameter was chosen by, where cross_validation is not here to tell
+    chosen_by        : the measure that a parameter was chosen by, its name, or the score of a function that knows no tasks, where
+                       cross_validation is not here to tell
     repeat           : the line that makes the same solution again;  more: sections for the end
     """
 
@@ -115,7 +116,7 @@ class ReportContext:
     separate: Any = None
     held_out: bool = False
     positive: Mapping[str, str] = field(default_factory=dict)
-    chosen_by: str | Measure | None = None
+    chosen_by: str | Measure | ScoredMeasure | None = None
 
     @cached_property
     def training(self) -> Tasks | None:
@@ -219,7 +220,7 @@ class ReportContext:
             [own]
             if isinstance(own, Metric)
             else [chosen]
-            if isinstance(chosen, Measure) or chosen in MEASURES
+            if isinstance(chosen, Measure | ScoredMeasure) or chosen in MEASURES
             else []
         )
 
@@ -228,7 +229,9 @@ class ReportContext:
         first = self._asked()
         if self.metrics:
             return first
-        known = {name_of(as_measure(one, "report")) for one in first}
+        known = {
+            name_of(one.by if isinstance(one, ScoredMeasure) else as_measure(one, "report")) for one in first
+        }
         usual = ["f1", "roc_auc", "accuracy"] if self.classes else []
         numbers = ["concordance"] if self.judged.loss["labels"] == "time" else ["r2", "mae"]
         usual += [] if self.signs.all() else numbers

@@ -492,4 +492,3 @@ class Solution(Displayable):
         other losses.
         """
         return predictor_for(self, X).predict_proba(X)
-

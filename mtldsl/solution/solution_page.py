@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -72,8 +71,7 @@ def html_report(facts: ReportContext) -> str:
         top[:2] = [f"{said}.", first]
     elif facts.tasks is not None and facts.first is not None and not _shown_good(facts, facts.first):
         tone = NEUTRAL  # proven, and not shown to be good
-    foot = f"Made with mtldsl on {date.today():%Y-%m-%d}. This file needs no network."
-    return html_page(Page(title, top[0], tone, top[1:], numbers(facts), sections, foot))
+    return html_page(Page(title, top[0], tone, top[1:], numbers(facts), sections))
 
 
 # --------------------------------------------------------------------------------------------------------------

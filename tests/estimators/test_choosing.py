@@ -203,6 +203,16 @@ def test_a_value_per_task_over_jobs_and_beside_one_class(each_backend):
     assert not one.coef_[1].any()
 
 
+def test_ids_of_text_and_numbers_are_dealt_over_folds():
+    """They have no order: sorting them was a TypeError."""
+    X, y, ids, _ = rows_of_tasks()
+    mixed = np.array(
+        [k if k else "none" for k in np.unique(ids, return_inverse=True)[1].tolist()], dtype=object
+    )
+    fitted = GroupedMultiTaskRegressorCV(values=[1.0], cv=2).fit(X, y, groups=mixed)
+    assert set(fitted.tasks_.tolist()) == {"none", 1, 2}
+
+
 @pytest.mark.slow
 def test_a_value_for_every_task_of_one_long_table():
     X, y, ids, words = rows_of_tasks()

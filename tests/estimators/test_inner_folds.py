@@ -31,7 +31,7 @@ def test_thresholds_are_the_best_for_scores_of_rows_left_out():
     X, Y = rare()
     plain = MultiTaskClassifier(lam=1.0)
     tuned = clone(plain).set_params(tune_thresholds=True, inner_folds=4).fit(X, Y)
-    z, signs, *_ = out_of_fold(plain, X, 2.0 * Y - 1.0, None, 4, 0)
+    z, signs, *_ = out_of_fold(plain, X, 2.0 * Y - 1.0, None, 4)
     for i in range(3):
         expected = best_threshold(z[:, i], signs[:, i], mtl.metrics.FScore())
         assert tuned.thresholds_[i] == expected != 0.0
@@ -90,7 +90,7 @@ def test_every_row_is_scored_by_weights_that_did_not_see_it():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 40)), rng.integers(0, 2, 60)
     signs = (2.0 * y - 1.0)[:, None]
-    held = out_of_fold(MultiTaskClassifier(lam=1e-3, tol=1e-3), X, signs, None, 5, 0)
+    held = out_of_fold(MultiTaskClassifier(lam=1e-3, tol=1e-3), X, signs, None, 5)
     seen = MultiTaskClassifier(lam=1e-3, tol=1e-3).fit(X, y).decision_function(X)
     assert np.mean((seen > 0) == y) == 1.0
     assert np.mean((held.z > 0) == (held.signs > 0)) < 0.7
@@ -103,7 +103,7 @@ def test_probabilities_are_scikit_learns_of_the_same_scores(kind):
     X, Y = rare()
     fitted = MultiTaskClassifier(HINGE, lam=1.0, calibration=kind).fit(X, Y[:, 0])
     plain = MultiTaskClassifier(HINGE, lam=1.0)
-    z, signs, *_ = out_of_fold(plain, X, 2.0 * Y[:, :1] - 1.0, None, 5, 0)
+    z, signs, *_ = out_of_fold(plain, X, 2.0 * Y[:, :1] - 1.0, None, 5)
     z, positive, new = z[:, 0], signs[:, 0] > 0, plain.fit(X, Y[:, 0]).decision_function(X)
     high, low = (positive.sum() + 1) / (positive.sum() + 2), 1 / ((~positive).sum() + 2)
     if kind == "isotonic":
@@ -221,7 +221,7 @@ def test_thresholds_with_a_gram_matrix_are_those_with_its_kernel():
     given = KernelMultiTaskClassifier(kernels="precomputed", **plain).fit(gram, Y)
     assert given.thresholds_.shape == (3,) and given.predict(gram[:5]).shape == (5, 3)
     bare = clone(given).set_params(tune_thresholds=None, calibration=None)
-    held = out_of_fold(bare, gram, 2.0 * Y - 1.0, None, 3, 0)
+    held = out_of_fold(bare, gram, 2.0 * Y - 1.0, None, 3)
     assert len(held.z) == 80 and np.isfinite(held.z).all()
 
 

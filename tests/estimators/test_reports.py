@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
+from sklearn.metrics import make_scorer, median_absolute_error
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -78,6 +79,34 @@ def test_the_page_begins_with_what_was_chosen_by(make, y, name, tmp_path):
     said = re.search(rf"its {name}, in the mean of 2 tasks, is ([\d.]+)", page)
     assert said is not None and np.isclose(float(said[1]), abs(fitted.score(rows[TEST], y[TEST])), atol=6e-4)
     assert ("a guess has" in page) == (name != "recall")  # which is perfect where all is called positive
+
+
+def median_error(estimator, X, y):
+    return -float(np.median(np.abs(estimator.predict(X) - y)))
+
+
+@pytest.mark.parametrize("make", [
+    lambda: MultiTaskRegressorCV(values=[1.0], cv=2, scoring=median_error),
+    lambda: make_pipeline(StandardScaler(), MultiTaskRegressorCV(values=[1.0], cv=2, scoring=median_error)),
+    lambda: GridSearchCV(make_pipeline(StandardScaler(), MultiTaskRegressor()), {"multitaskregressor__lam": [1.0]}, cv=2, scoring=median_error),
+], ids=["alone", "in a pipeline", "search"])  # fmt: skip
+def test_the_page_begins_with_a_function_that_chose(make, tmp_path):
+    rows, y = X[["age", "iron"]], X[["salt", "iron"]]
+    fitted = make().fit(rows[LEARN], y[LEARN])
+    page = report(fitted, tmp_path / "fit.html", rows[TEST], y[TEST], bootstrap=20).read_text("utf-8")
+    said = re.search(r"its median_error is (-\d\.\d+)", page)
+    assert said and np.isclose(float(said[1]), median_error(fitted, rows[TEST], y[TEST]), atol=6e-4)
+    assert page.index("median_error") < page.index("mean absolute error")
+
+
+def test_a_function_that_fails_here_is_left_out_with_a_word(tmp_path):
+    rows, y = X[["age", "iron"]], X[["salt", "iron"]].copy()
+    one = make_scorer(median_absolute_error, greater_is_better=False)
+    fitted = MultiTaskRegressorCV(values=[1.0], cv=2, scoring=one).fit(rows[LEARN], y[LEARN])
+    y.iloc[100, 0] = np.nan
+    with pytest.warns(UserWarning, match="median_absolute_error.* is left out, it fails on these rows"):
+        page = report(fitted, tmp_path / "fit.html", rows[TEST], y[TEST], bootstrap=0).read_text("utf-8")
+    assert "its R²" in page and "median_absolute_error" not in page
 
 
 def test_rows_of_tasks_by_their_column(tmp_path):

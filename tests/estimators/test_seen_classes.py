@@ -8,7 +8,8 @@ import pytest
 import sklearn
 import sklearn.metrics as theirs
 from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import get_scorer
 from sklearn.model_selection import KFold, LeaveOneOut, cross_val_score
 
 import mtldsl as mtl
@@ -100,6 +101,25 @@ def test_scorers_ask_metadata_routing():
         assert (cross_val_score(grouped, X2, words, cv=folds, error_score="raise", **options) > 0.5).all()
     with pytest.raises(ModelError, match="write sample_weight or groups"):
         scorer("f1").set_score_request(weights=True)
+    with pytest.raises(ModelError, match="write sample_weight"):
+        scorer("neg_max_error").set_score_request(groups=True)
+
+
+def test_scorers_of_scikit_learn_ask_metadata_routing():
+    rng = np.random.default_rng(0)
+    X, weights = rng.normal(size=(60, 3)), np.linspace(0.1, 3.0, 60)
+    y = X[:, 0] + rng.normal(size=60)
+    with sklearn.config_context(enable_metadata_routing=True):
+        options = {"cv": 3, "params": {"sample_weight": weights}, "error_score": "raise"}
+        fitting = Ridge().set_fit_request(sample_weight=True)
+        for name in ("neg_median_absolute_error", "d2_absolute_error_score"):
+            ours, theirs = scorer(name), get_scorer(name)
+            found, by_them = (
+                cross_val_score(fitting, X, y, scoring=one.set_score_request(sample_weight=True), **options)
+                for one in (ours, theirs)
+            )
+            unweighted = cross_val_score(fitting, X, y, scoring=ours.set_score_request(sample_weight=False), **options)  # fmt: skip
+            assert found.tolist() == by_them.tolist() != unweighted.tolist()
 
 
 def test_labels_that_no_training_had_are_refused_by_score_too():

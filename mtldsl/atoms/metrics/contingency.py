@@ -233,11 +233,6 @@ class _ErrorShares(Metric):
         up, down = self.limits(positives, negatives)
         return smaller_class(positives, negatives, is_zero, -down, up)
 
-    def best_counts(self, of_negatives, of_positives, positives, negatives):
-        gains = zip((of_positives, of_negatives), self._costs(positives, negatives), strict=True)
-        c, b = (int(np.argmax(gain + np.arange(len(gain)) * cost)) for gain, cost in gains)
-        return b, c
-
     def _plane(self, z, y, positive, negative):
         of_positive, of_negative = self._costs(len(positive), len(negative))
         up, down = of_positive - 2.0 * z[positive], of_negative + 2.0 * z[negative]

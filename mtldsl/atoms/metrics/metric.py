@@ -86,14 +86,6 @@ class HighestPlanes(NamedTuple):
     slopes: np.ndarray
 
 
-class LabelingTables(NamedTuple):
-    """The best labelling of every task: its value (k,), how many negatives and positives it flips (k, 2), and which, where the task's samples begin."""
-
-    values: np.ndarray
-    counts: np.ndarray
-    flipped: np.ndarray
-
-
 class MetricBatch:
     """samples (N,): positions in the flat predictions, of every task its positives, then its negatives; starts (k, 3): where in `samples`
     a task's positives begin, and its negatives, and where it ends.
@@ -141,15 +133,16 @@ class MetricBatch:
         self.order = order
         return chosen, margins, ends
 
-    def tables(self, metric: Any, z: np.ndarray, slopes: np.ndarray) -> LabelingTables:
-        """The best labellings at z, and their slopes into `slopes`, which is zero."""
+    def tables(self, metric: Any, z: np.ndarray, slopes: np.ndarray) -> tuple[np.ndarray, ...]:
+        """(values (k,), how many negatives and positives are flipped (k, 2), which ones, where the task's samples begin) of the best labelling
+        of every task at z, and their slopes into `slopes`, which is zero."""
         from mtldsl.atoms.metrics.metric_kernels import flip
 
         chosen, margins, ends = self.sorted(metric, z)
         values, counts = metric._highest_tables(margins, self, ends)
         flipped = np.empty(len(chosen), np.int64)
         flip(chosen, self.starts, counts, flipped, slopes)
-        return LabelingTables(values, counts, flipped)
+        return values, counts, flipped
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -373,8 +366,8 @@ class Metric(Atom):
         apart : (rows in z, targets, classes) of every task
         """
         if type(self)._plane is Metric._plane and not np.isnan(z @ z):
-            found = batch.tables(self, z, slopes)
-            return found.values, self._deltas_of(found.counts, batch)
+            values, counts, _ = batch.tables(self, z, slopes)
+            return values, self._deltas_of(counts, batch)
         values, deltas = np.empty(len(apart)), np.empty(len(apart))
         for k, (rows, y, classes) in enumerate(apart):
             plane = self.most_violated(z[rows], y, classes)
@@ -383,9 +376,9 @@ class Metric(Atom):
 
     def _plane(self, z, y, positive, negative) -> MostViolatedPlane:
         batch = MetricBatch([(positive, negative)], [0])
-        found = batch.tables(self, z, np.zeros(len(z)))
-        delta = float(self._deltas_of(found.counts, batch)[0])
-        return MostViolatedPlane(float(found.values[0]), delta, found.flipped[: int(found.counts.sum())])
+        values, counts, flipped = batch.tables(self, z, np.zeros(len(z)))
+        delta = float(self._deltas_of(counts, batch)[0])
+        return MostViolatedPlane(float(values[0]), delta, flipped[: int(counts.sum())])
 
     def _deltas_of(self, counts, batch: MetricBatch) -> np.ndarray:
         b, c = counts.T

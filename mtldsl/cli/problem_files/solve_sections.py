@@ -29,7 +29,6 @@ from mtldsl.cli.problem_files.section import (
     whole,
     wrong,
 )
-from mtldsl.cli.problem_files.toml_parser import TomlFile
 from mtldsl.errors import DataError
 from mtldsl.language.scalars import Parameter
 from mtldsl.language.suggestions import nearest
@@ -252,7 +251,7 @@ def _read_output(reading: ProblemFileReader) -> None:
         for place, path in _written(reading):
             if not _is_inside(path, folder):
                 raise file.error(
-                    f"{_typed(file, place)!r} is not inside the folder {str(folder)!r}, which a problem file may not leave where it writes; write "
+                    f"{str(file.at(place))!r} is not inside the folder {str(folder)!r}, which a problem file may not leave where it writes; write "
                     "a path inside, or allow it with --allow-outside",
                     place,
                     value=True,
@@ -268,7 +267,7 @@ def require_outputs_apart(reading: ProblemFileReader) -> None:
             reading.inputs.require_none(path)
             require_apart(before)
         except DataError as error:
-            raise error.about(_typed(reading.file, place)).at(
+            raise error.about(str(reading.file.at(place))).at(
                 reading.file.place(place, value=True)
             ) from error
 
@@ -285,13 +284,6 @@ def _written(reading: ProblemFileReader) -> list[tuple[tuple, Path]]:
         for key in written_file_options(solve)
         if key in solve
     ]
-
-
-def _typed(file: TomlFile, place: tuple) -> str:
-    typed: Any = file.content
-    for key in place:
-        typed = typed[key]
-    return str(typed)
 
 
 def _is_inside(path: Path, folder: Path) -> bool:

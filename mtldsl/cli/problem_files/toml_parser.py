@@ -7,6 +7,9 @@ import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import getitem
+from typing import Any
 
 from mtldsl.errors import DataError, MTLError, Place
 from mtldsl.language.source_text import Source
@@ -28,7 +31,7 @@ class TomlSettings:
 
 SETTINGS = TomlSettings()
 
-#: What TOML promises of whole numbers: 64 bits.
+#: What TOML promises of whole numbers: 64 bits. Everything else here computes in float64.
 _WHOLE = range(-(2**63), 2**63)
 
 _TOKEN = re.compile(
@@ -72,26 +75,6 @@ def check_limits(text: str, name: str) -> None:
             )
 
 
-def check_whole_numbers(file) -> None:
-    """DataError with its place for a whole number that 64 bits do not hold: everything else here computes in float64."""
-
-    def walk(value, path):
-        if isinstance(value, dict):
-            for key, item in value.items():
-                walk(item, (*path, key))
-        elif isinstance(value, list):
-            for i, item in enumerate(value):
-                walk(item, (*path, i))
-        elif isinstance(value, int) and value not in _WHOLE:
-            raise file.error(
-                "this whole number is too large; write it with a decimal point or an exponent, such as 1e20",
-                path,
-                value=True,
-            )
-
-    walk(file.content, ())
-
-
 Path = tuple[str | int, ...]  # ("data", "path"), ("subject_to", 0)
 
 _SPACE = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
@@ -128,8 +111,16 @@ class TomlFile:
         except tomllib.TOMLDecodeError as error:
             raise _syntax_error(text, name, str(error)) from None
         _Scanner(file).file_()
-        check_whole_numbers(file)
+        for path in file.values:
+            value = file.at(path)
+            if isinstance(value, int) and value not in _WHOLE:
+                said = "this whole number is too large; write it with a decimal point or an exponent, such as 1e20"
+                raise file.error(said, path, value=True)
         return file
+
+    def at(self, path: Path) -> Any:
+        """Return what stands there."""
+        return reduce(getitem, path, self.content)
 
     def place(self, path: Path = (), *, value: bool = False) -> Place:
         """Return where a key (or its value) stands; the nearest table around it where the file has no such key."""

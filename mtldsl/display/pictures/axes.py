@@ -97,6 +97,13 @@ def inches_of(ax: Axes, box: BboxBase | None = None) -> BboxBase:
     return box.transformed(ax.figure.dpi_scale_trans.inverted())
 
 
+def new_axes(width: float, height: float) -> Axes:
+    """Axes of so many inches in a new figure with room around them, to be trimmed when they are drawn."""
+    whole = width + 4.0, height + 4.0
+    place = (2.0 / whole[0], 2.0 / whole[1], width / whole[0], height / whole[1])
+    return pyplot().figure(figsize=whole).add_axes(place)
+
+
 def trim(ax: Axes, width: float, height: float, pad: float = 0.12) -> None:
     """A figure just large enough for axes of `width` by `height` inches and what stands around them: names, a colour bar, a title."""
     from matplotlib.figure import Figure

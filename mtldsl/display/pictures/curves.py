@@ -86,7 +86,12 @@ def plot_cross_validation(found: Any, *, title: str | None = None, ax: Axes | No
     if len(found.names) == 1:
         ax = axes_for(ax)
         draw = _curve if getattr(found, "proof", None) is None else _band
-        draw(found, ax, title is not None)
+        draw(found, ax)
+        _scale(np.array([value for (value,) in found.points]), ax)
+        ax.set(xlabel=found.names[0], ylabel=_measured(found))
+        # above the picture, where no curve runs through it; below it where a title stands there
+        where: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (0.0, -0.16)} if title is not None else {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0)}  # fmt: skip
+        ax.legend(frameon=False, fontsize=9, ncols=2, **where)
     else:
         width, height = len(list(dict.fromkeys(p[-1] for p in found.points))), len(_rows(found))
         ax = axes_for(ax, float(np.clip(0.6 * width + 3.0, 5.0, 10.0)), float(np.clip(0.45 * height + 1.8, 3.0, 9.0)))  # fmt: skip
@@ -100,7 +105,7 @@ def _measured(found: Any) -> str:
     return f"{found.metric} ({'higher' if found.higher_is_better else 'lower'} is better)"
 
 
-def _curve(found: Any, ax: Axes, titled: bool) -> None:
+def _curve(found: Any, ax: Axes) -> None:
     values = np.array([value for (value,) in found.points])
     order = np.argsort(values)
     values, mean, se = values[order], found.mean[order], np.nan_to_num(found.se[order])
@@ -115,13 +120,9 @@ def _curve(found: Any, ax: Axes, titled: bool) -> None:
         rules = [(found.best_value, "best, one standard error too", "-")]
     for value, said, style in rules:
         ax.axvline(value, color=COLOURS[1], linewidth=1.4, linestyle=style, zorder=0, label=f"{said}: {value:.3g}")  # fmt: skip
-    _scale(values, ax)
-    ax.set_xlabel(found.names[0])
-    ax.set_ylabel(_measured(found))
-    _put_legend(ax, titled)
 
 
-def _band(found: Any, ax: Axes, titled: bool) -> None:
+def _band(found: Any, ax: Axes) -> None:
     """The scores that are possible at all values, the fits, and the line that no value passes."""
     low, high, best, worst = found.proof.intervals.T
     values, top = np.array([value for (value,) in found.points]), found.mean[found._best]
@@ -141,19 +142,9 @@ def _band(found: Any, ax: Axes, titled: bool) -> None:
     ax.axhline(
         limit, color="0.3", linewidth=1.2, linestyle="--", label=f"no value is better than {limit:.3g}"
     )
-    _scale(values, ax)
     # far from the best, bounds are as wide as they may be: the picture shows where scores are
     step = 0.15 * max(float(np.ptp(found.mean)), abs(limit - top), 1e-12)
     ax.set_ylim(min(found.mean.min(), limit) - step, max(found.mean.max(), limit) + step)
-    ax.set_xlabel(found.names[0])
-    ax.set_ylabel(_measured(found))
-    _put_legend(ax, titled)
-
-
-def _put_legend(ax: Axes, titled: bool) -> None:
-    """Above the picture, where no curve runs through it; below it where a title stands there."""
-    where: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (0.0, -0.16)} if titled else {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0)}  # fmt: skip
-    ax.legend(frameon=False, fontsize=9, ncols=2, **where)
 
 
 def _scale(values: np.ndarray, ax: Axes) -> None:
@@ -255,9 +246,7 @@ def plot_path(
     for j, colour in zip(named, cycle(len(named)), strict=True):
         style: dict[str, Any] = {"linewidth": 1.8, "marker": "o", "markersize": 3}
         ax.plot(values, heights[:, j], color=colour, label=short(names[j]), **style)
-    if (values > 0).all() and values.max() > 10 * values.min():
-        ax.set_xscale("log")
-        read_logs(ax.xaxis)
+    _scale(values, ax)
     ax.set_xlabel(name)
     ax.set_ylabel("norm of a feature's weights" if task is None else f"weight in {task}")
     ax.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))

@@ -14,11 +14,11 @@ from mtldsl.display.pictures.axes import (
     bar_below,
     box_of,
     inches_of,
+    new_axes,
     pyplot,
     short,
     trim,
 )
-from mtldsl.display.pictures.axes import SETTINGS as AXES
 from mtldsl.display.pictures.heatmap import clustered_order
 from mtldsl.errors import DataError, ModelError
 
@@ -206,17 +206,11 @@ def graph_plot(
     """
     graph = graph_of(solution, "graph_plot")
     places = places_of(graph, layout, order)
-    plt = pyplot()
     own, n = ax is None, len(graph.names)
     side = float(
         np.clip(SETTINGS.min_side_inches + 0.12 * (n - 6), SETTINGS.min_side_inches, SETTINGS.max_side_inches)
     )
-    if ax is None:
-        margin = 2.2 + max(len(short(name)) for name in graph.names) * AXES.letter_inches * 10
-        whole = side + 2 * margin
-        ax = plt.figure(figsize=(whole, whole)).add_axes(
-            (margin / whole, margin / whole, side / whole, side / whole)
-        )
+    ax = new_axes(side, side) if ax is None else ax
     draw_graph(ax, graph, places, outside=layout == "circle")
     _explain(ax, graph, side if own else None)
     if title is not None:

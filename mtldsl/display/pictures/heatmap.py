@@ -12,6 +12,7 @@ from mtldsl.display.pictures.axes import (
     COLOURS,
     axes_for,
     bar_beside,
+    new_axes,
     plain,
     pyplot,
     short,
@@ -79,68 +80,44 @@ def clustered_order(correlation) -> np.ndarray:
 def best_leaves(tree, distances) -> np.ndarray:
     """An order, among all that a linkage (n - 1, 4) allows, with the smallest sum of distances (n, n) between neighbours.
 
-    `ends[v][i, j]` is the smallest sum within v where leaf i of its first child is at one end and leaf j of its second child at
+    `ends[v - n][i, j]` is the smallest sum within v where leaf i of its first child is at one end and leaf j of its second child at
     the other; those of v follow from those of its children. (scipy's `optimal_leaf_ordering` misses the minimum for every
     third random matrix of 7 rows: its issue 11227. So it is computed here.)
     """
     n = len(distances)
-    leaves = [np.array([i]) for i in range(n)]
-    children: dict[int, tuple[int, int]] = {}  # a leaf has none
-    ends: list[np.ndarray] = [np.empty((0, 0))] * n  # of a leaf there is nothing to know
+    leaves, ends, children = [np.array([i]) for i in range(n)], [], tree[:, :2].astype(int).tolist()
 
-    def onwards(v, rest):
-        """(leaves of v, q): the smallest sum from a leaf at one end of v to its other end k, and rest[k] (leaves of v, q)."""
-        if v not in children:
-            return rest
-        size = len(ends[v])
-        return np.vstack([_shortest(ends[v], rest[size:]), _shortest(ends[v].T, rest[:size])])
+    def sums(v) -> np.ndarray:
+        """The smallest sums within v from any leaf at one end to any at the other; infinite where both are of one child."""
+        if v < n:
+            return np.zeros((1, 1))
+        a, b = (np.full((size, size), np.inf) for size in ends[v - n].shape)
+        return np.block([[a, ends[v - n]], [ends[v - n].T, b]])
 
-    for first, second in tree[:, :2].astype(int).tolist():
-        reached = onwards(first, distances[np.ix_(leaves[first], leaves[second])])
-        children[len(ends)] = first, second
-        ends.append(onwards(second, reached.T).T)
+    for first, second in children:
+        between = distances[np.ix_(leaves[first], leaves[second])]
+        ends.append(_shortest(_shortest(sums(first), between), sums(second)))
         leaves.append(np.concatenate([leaves[first], leaves[second]]))
-
-    def from_end(v, leaf):
-        """(leaves of v,): the smallest sum within v between this end and every other."""
-        if v not in children:
-            return np.zeros(1)
-        sums = np.full(len(leaves[v]), np.inf)
-        at, size = int(np.flatnonzero(leaves[v] == leaf)[0]), len(ends[v])
-        if at < size:
-            sums[size:] = ends[v][at]
-        else:
-            sums[:size] = ends[v][:, at - size]
-        return sums
-
-    root = len(ends) - 1
-    i, j = np.unravel_index(ends[root].argmin(), ends[root].shape)
-    first, second = children[root]
-    order, open_parts = [], [(root, leaves[first][i], leaves[second][j])]
+    whole = sums(2 * n - 2)
+    order, open_parts = [], [(2 * n - 2, *np.unravel_index(whole.argmin(), whole.shape))]
     while open_parts:  # a stack, and no recursion: a tree may be as deep as it has leaves
         v, start, stop = open_parts.pop()
-        if v not in children:
+        if v < n:
             order.append(v)
             continue
-        first, second = children[v] if start in leaves[children[v][0]] else children[v][::-1]
+        (first, second), size = children[v - n], len(ends[v - n])
+        if start >= size:
+            first, second, start, stop = second, first, start - size, stop + size
         between = distances[np.ix_(leaves[first], leaves[second])]
-        sums = from_end(first, start)[:, None] + between + from_end(second, stop)
-        i, j = np.unravel_index(sums.argmin(), sums.shape)
-        open_parts += [(second, leaves[second][j], stop), (first, start, leaves[first][i])]
+        through = sums(first)[start][:, None] + between + sums(second)[:, stop - size]
+        i, j = np.unravel_index(through.argmin(), through.shape)
+        open_parts += [(second, j, stop - size), (first, start, i)]
     return np.array(order)
 
 
 def _shortest(A, B) -> np.ndarray:
-    """(p, r) with the minimum over k of A[i, k] + B[k, j], for A (p, q) and B (q, r); a loop over the shortest side."""
-    (p, q), r = A.shape, B.shape[1]
-    if p <= min(q, r):
-        return np.stack([(row[:, None] + B).min(axis=0) for row in A])
-    if r <= q:
-        return np.stack([(A + column).min(axis=1) for column in B.T], axis=1)
-    best = A[:, :1] + B[0]
-    for k in range(1, q):
-        np.minimum(best, A[:, k, None] + B[k], out=best)
-    return best
+    """(p, r) with the minimum over k of A[i, k] + B[k, j], for A (p, q) and B (q, r)."""
+    return np.stack([(row[:, None] + B).min(axis=0) for row in A])
 
 
 def checked_correlation(matrix) -> np.ndarray:
@@ -257,7 +234,7 @@ def draw_cells(
     plt, n, own, side = pyplot(), len(values), ax is None, 0.0
     if ax is None:
         side = float(np.clip(0.3 * n + 1.4, 2.4, 9.0))
-        ax = plt.figure(figsize=(2 * side, 2 * side)).add_axes((0.25, 0.25, 0.5, 0.5))
+        ax = new_axes(side, side)
     shown = np.where(np.eye(n, dtype=bool), np.nan, values)
     scale = plt.get_cmap(colours).with_extremes(bad=_GREY)
     image = ax.imshow(shown, cmap=scale, vmin=ends[0], vmax=ends[1], interpolation="nearest")

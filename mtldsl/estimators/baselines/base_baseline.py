@@ -149,7 +149,7 @@ class ClassifierBaseline(Baseline):
     """A baseline with `estimator`: None is logistic regression."""
 
     estimator = None
-    voting = "hard"
+    voting = "soft"
 
     def _base(self):
         return _DEFAULT_ESTIMATOR if self.estimator is None else self.estimator
@@ -163,8 +163,10 @@ class ClassifierBaseline(Baseline):
                 write_instead="write an object such as LogisticRegression(C=0.1), or None for logistic regression",
             )
 
-    def _base_has_probabilities(self) -> bool:
-        return hasattr(self._base(), "predict_proba")
+    def _has_probabilities(self) -> bool:
+        """Tell whether the method has them, and the classifier, whose votes they are."""
+        has = type(self)._probabilities is not Baseline._probabilities
+        return has and self.voting == "soft" and hasattr(self._base(), "predict_proba")
 
     def _check_voting(self) -> None:
         """ModelError where `voting` is neither "soft" nor "hard", or is "soft" and the classifier has no probabilities."""
@@ -174,7 +176,7 @@ class ClassifierBaseline(Baseline):
 
     def _needs_probabilities(self, what: str, instead: str) -> None:
         """ModelError where the classifier has none."""
-        if not self._base_has_probabilities():
+        if not hasattr(self._base(), "predict_proba"):
             raise ModelError(
                 f"{what} needs probabilities, and estimator={quoted(self._base(), 60)} has no predict_proba",
                 term=type(self).__name__,

@@ -161,9 +161,6 @@ class LEAD(ClassifierBaseline):
     def _margins(self, X) -> np.ndarray:
         return self._walked(X, margin)
 
-    def _has_probabilities(self) -> bool:
-        return self._base_has_probabilities()
-
     def _probabilities(self, X) -> np.ndarray:
         return self._walked(X, probability)
 

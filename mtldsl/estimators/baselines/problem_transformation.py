@@ -59,9 +59,6 @@ class BinaryRelevance(ClassifierBaseline):
     def _margins(self, X) -> np.ndarray:
         return np.stack([margin(model, X) for model in self.estimators_], axis=1)
 
-    def _has_probabilities(self) -> bool:
-        return self._base_has_probabilities()
-
     def _probabilities(self, X) -> np.ndarray:
         return np.stack([probability(model, X) for model in self.estimators_], axis=1)
 
@@ -141,9 +138,6 @@ class EnsembleOfClassifierChains(ClassifierBaseline):
             total += one
         return total / len(self.chains_)
 
-    def _has_probabilities(self) -> bool:
-        return self.voting == "soft" and self._base_has_probabilities()
-
     def _margins(self, X) -> np.ndarray:
         return self._mean(X, self.voting) - 0.5
 
@@ -220,16 +214,13 @@ class LabelPowerset(ClassifierBaseline):
         self.combinations_, self.estimator_ = self._powerset.combinations, self._powerset.model
 
     def _has_margins(self) -> bool:
-        return self.prediction == "marginals" and self._base_has_probabilities()
+        return self.prediction == "marginals" and self._has_probabilities()
 
     def _margins(self, X) -> np.ndarray:
         return self._probabilities(X) - 0.5
 
     def _positive(self, X) -> np.ndarray:
         return self._powerset.labels(X) > 0 if self.prediction == "combination" else self._margins(X) > 0
-
-    def _has_probabilities(self) -> bool:
-        return self._base_has_probabilities()
 
     def _probabilities(self, X) -> np.ndarray:
         return self._powerset.marginals(X)
@@ -320,9 +311,6 @@ class RAkEL(ClassifierBaseline):
             total[:, labelset] += powerset.marginals(X) if self.voting == "soft" else powerset.labels(X)
             count[labelset] += 1
         return total / count
-
-    def _has_probabilities(self) -> bool:
-        return self.voting == "soft" and self._base_has_probabilities()
 
     def _margins(self, X) -> np.ndarray:
         return self._mean(X) - 0.5
