@@ -29,6 +29,7 @@ class UserMultiplierSettings:
     feasibility_steps : steps between two looks at what is left
     residual_share    : above this size, or where multipliers no longer change, what is left has to fall
     residual_factor   : by this factor, or there is no better division
+    balance_steps     : steps after which the two step lengths are balanced, by a factor that tends to 1
     """
 
     max_steps: int = 30_000
@@ -37,6 +38,7 @@ class UserMultiplierSettings:
     feasibility_steps: int = 500
     residual_share: float = 1e-3
     residual_factor: float = 0.9
+    balance_steps: int = 25
 
 
 SETTINGS = UserMultiplierSettings()
@@ -62,7 +64,7 @@ def divide_multipliers(
     Where no division is feasible the equation fails, which the caller sees.
 
     Source: Chambolle and Pock, "A first-order primal-dual algorithm for convex problems with applications to imaging", J. Math. Imaging
-    and Vision 40 (2011).
+    and Vision 40 (2011); the balance is that of Goldstein, Li and Yuan, "Adaptive primal-dual splitting methods", NIPS (2015).
     """
     names = [block.name for block in form.weight_blocks]
     terms = [form.functions[k] for k in free]
@@ -91,19 +93,19 @@ def _primal_dual(form: NormalForm, terms: list[FunctionTerm], s: Blocks) -> list
     v = [np.zeros(f.map.shape) for f in terms]
     size = max((float(np.abs(array).max(initial=0.0)) for array in s.values()), default=0.0)
     size = size or 1.0
-    rate = 0.99 / max(_length(terms), 1e-300)  # the length of both steps
+    tau = sigma = 0.99 / max(_length(terms), 1e-300)
     work = sum(array.size * min(array.shape) for array in v)
-    before = np.inf
+    change, before = 0.5, np.inf
     for step in range(min(SETTINGS.max_steps, int(SETTINGS.max_entries / max(work, 1)))):
         gradient = {name: array.copy() for name, array in s.items()}
         for f, one in zip(terms, v, strict=True):
             f.map.add_adjoint(one, gradient)
-        after = {name: x[name] - rate * gradient[name] for name in x}
+        after = {name: x[name] - tau * gradient[name] for name in x}
         ahead = {name: 2.0 * after[name] - x[name] for name in x}
         new = []
         for f, one in zip(terms, v, strict=True):
-            y = one + rate * f.map.forward(ahead)
-            new.append(y - rate * f.prox(y / rate, 1.0 / rate))
+            y = one + sigma * f.map.forward(ahead)
+            new.append(y - sigma * f.prox(y / sigma, 1.0 / sigma))
         moved = [a - b for a, b in zip(new, v, strict=True)]
         still = max(float(np.abs(one).max(initial=0.0)) for one in moved)
         left = max(float(np.abs(one).max(initial=0.0)) for one in gradient.values())
@@ -114,8 +116,26 @@ def _primal_dual(form: NormalForm, terms: list[FunctionTerm], s: Blocks) -> list
             if has_ended and left > SETTINGS.residual_factor * before:
                 break
             before = left
+        if step % SETTINGS.balance_steps == SETTINGS.balance_steps - 1:
+            tau, sigma, change = _balanced(terms, x, after, moved, tau, sigma, change)
         x, v = after, new
     return v
+
+
+def _balanced(terms, x: Blocks, after: Blocks, moved, tau: float, sigma: float, change: float):
+    """Longer steps on the side whose residual is the larger; (tau, sigma, how much the next may change)."""
+    step = {name: after[name] - x[name] for name in x}
+    primal = {name: array / tau for name, array in step.items()}
+    dual = 0.0
+    for f, one in zip(terms, moved, strict=True):
+        f.map.add_adjoint(one, primal)
+        dual += float(np.sum((one / sigma - f.map.linear(step)) ** 2))
+    p, d = np.sqrt(sum(float(np.sum(one**2)) for one in primal.values())), np.sqrt(dual)
+    if p > 2.0 * d:
+        return tau / (1.0 - change), sigma * (1.0 - change), 0.95 * change
+    if d > 2.0 * p:
+        return tau * (1.0 - change), sigma / (1.0 - change), 0.95 * change
+    return tau, sigma, change
 
 
 def _length(terms: list[FunctionTerm]) -> float:
