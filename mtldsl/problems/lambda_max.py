@@ -91,6 +91,10 @@ def dual_norm_of_sum(P: np.ndarray, norms: Sequence[FunctionTerm]) -> tuple[floa
     size = float(np.linalg.norm(P))
     if size == 0.0:
         return 0.0, 0.0
+    takes = np.stack([norm.atom.dual_project(np.ones(P.shape)) != 0 for norm in norms])
+    free = np.where(takes.any(axis=0), 0.0, P)  # entries that no norm is about
+    if free.any() and not any(norm.atom.value(free) for norm in norms):
+        return np.inf, np.inf
     P, K, low, high = P / size, len(norms), 0.0, np.inf
     W, scaled, rho = (
         P.copy(),
@@ -105,8 +109,8 @@ def dual_norm_of_sum(P: np.ndarray, norms: Sequence[FunctionTerm]) -> tuple[floa
         if step % SETTINGS.balance_steps:
             continue
         low = max(low, 1.0 / sum(norm.coefficient * norm.atom.value(W) for norm in norms))
-        high = min(high, _upper(P, norms, -rho * scaled))
-        if high - low <= SETTINGS.agreement_tol * high:
+        high = min(high, _upper(P, norms, -rho * scaled, takes))
+        if high < np.inf and high - low <= SETTINGS.agreement_tol * high:
             break
         apart, moved = np.linalg.norm(copies - W), np.sqrt(K) * np.linalg.norm(W - before)
         if step <= SETTINGS.settling_steps and not 0.2 * moved <= apart <= 5.0 * moved:
@@ -115,15 +119,16 @@ def dual_norm_of_sum(P: np.ndarray, norms: Sequence[FunctionTerm]) -> tuple[floa
     return size * low, size * high
 
 
-def _upper(P, norms, slopes) -> float:
-    """The largest dual norm of parts that add up to P: slopes of the norms, and what is missing shared out."""
+def _upper(P, norms, slopes, takes) -> float:
+    """The largest dual norm of parts that add up to P: slopes of the norms, and what is missing shared out to those that take it."""
     slopes = np.stack([norm.atom.dual_project(part) for norm, part in zip(norms, slopes, strict=True)])
     share = float(np.vdot(P, slopes.sum(axis=0)))
     if share <= 0.0:
         return np.inf
     parts = slopes / share
-    takes = np.stack([norm.atom.dual_project(np.ones(P.shape)) != 0 for norm in norms])
     parts += takes * ((P - parts.sum(axis=0)) / np.maximum(takes.sum(axis=0), 1))
+    if np.abs(parts.sum(axis=0) - P).max() > SETTINGS.agreement_tol:  # P is one long
+        return np.inf
     return max(norm.dual_gauge(part) for norm, part in zip(norms, parts, strict=True))
 
 
