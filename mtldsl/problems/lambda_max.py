@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +11,7 @@ from mtldsl.atoms.matrix_function import MatrixFunction
 from mtldsl.atoms.prox.composition import prox_of_sum, unsupported_reason
 from mtldsl.errors import ModelError
 from mtldsl.language.objective import Term
-from mtldsl.language.scalars import Parameter, Scalar
+from mtldsl.language.scalars import Parameter, Scalar, put_back
 from mtldsl.normal_form.canonicalize import on_weights, to_normal_form
 from mtldsl.normal_form.form import NormalForm
 from mtldsl.normal_form.statement import Statement
@@ -240,7 +239,8 @@ def lambda_max(statement: Statement, parameter: Parameter) -> CriticalValue:
     if what:
         raise ModelError(what, term=typed, write_instead=write_instead)
     on_norm = any(term in scaled for term in penalties)
-    with _at_one(parameter), one_blas_thread():
+    with put_back([parameter]), one_blas_thread():
+        parameter.value = 1.0
         form = to_normal_form(statement.objective, list(statement.constraints), "", {})
         norms = [next(f for f in form.functions if f.typed == term.text) for term in penalties]
         for term, norm in zip(penalties, norms, strict=True):
@@ -390,22 +390,11 @@ def _is_flat_at_zero(term) -> bool:
 
 def _is_proportional(coefficient: Scalar, parameter: Parameter) -> bool:
     """Tell whether the coefficient is a positive number times the parameter: seen from its values at 1, 2 and 4."""
-    before, values = parameter.value, []
+    values = []
     try:
-        for parameter.value in (1.0, 2.0, 4.0):
-            values.append(coefficient.value)
+        with put_back([parameter]):
+            for parameter.value in (1.0, 2.0, 4.0):
+                values.append(coefficient.value)
     except ModelError:  # a division by zero on the way
         return False
-    finally:
-        parameter.value = before
     return values[0] > 0 and np.allclose(values, values[0] * np.array([1.0, 2.0, 4.0]), rtol=1e-12, atol=0)
-
-
-@contextmanager
-def _at_one(parameter: Parameter) -> Iterator[None]:
-    """The parameter is 1 inside."""
-    before, parameter.value = parameter.value, 1.0
-    try:
-        yield
-    finally:
-        parameter.value = before
