@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mtldsl.cli.problem_files.data_sections import csv_rows
 from mtldsl.cli.problem_files.problem_file import ProblemFile
 from mtldsl.data.derived import label_table
-from mtldsl.data.readers.csv import rows_of
 from mtldsl.data.readers.new_rows import read_inputs
 from mtldsl.data.readers.table import answer
 from mtldsl.data.table_description import TableColumn
@@ -274,17 +274,13 @@ def _copied_columns(file: ProblemFile, rows, keep: Sequence[str]) -> dict[str, l
     """Columns of the data file that are copied."""
     if not keep:
         return {}
-    path = file.data.get("path")
-    if not isinstance(path, str) or (
-        Path(path).suffix.lower() != ".csv" and file.data.get("format") != "csv"
-    ):
+    found = csv_rows(file.path.parent, file.data)
+    if found is None:
         raise DataError("keep copies columns of a CSV file", term="[output] predictions", write_instead="leave it out")  # fmt: skip
-    names, cells, _ = rows_of(
-        file.path.parent / path, file.data.get("delimiter", ","), file.data.get("header", True)
-    )
+    names, cells, _ = found
     lacking = next((name for name in keep if name not in names), None)
     if lacking is not None:
-        raise DataError(f"there is no column {lacking!r} to keep", term=file.path.parent / path)
+        raise DataError(f"there is no column {lacking!r} to keep", term=file.path.parent / file.data["path"])
     return {name: [cells[row][names.index(name)].strip() for row in rows] for name in keep}
 
 

@@ -258,6 +258,6 @@ class PredictionMap(TaskData):
         )
         return self._products.gram(scale)
 
-    def cross(self, scale=None) -> np.ndarray:
-        """(d, m): column i is X_i^T (scale_i * y_i)."""
-        return self.adjoint(self.targets if scale is None else scale * self.targets)
+    def cross(self) -> np.ndarray:
+        """(d, m): column i is X_i^T y_i."""
+        return self.adjoint(self.targets)

@@ -297,7 +297,7 @@ def store(
             progress, "reading rows" if files is None else "reading parts", files and len(files)
         ) as advance:
             options: dict[str, Any] = {"n_features": n_features, "hashed": hashed, "dtype": dtype}
-            options["advance"] = advance if files is None else _nothing
+            options["advance"] = advance if files is None else lambda rows: None
             for number, (signature, read) in enumerate(sources):
                 part = finished_part(spool, number, signature) if files is not None else None
                 done.append(part or write_part(spool, number, signature, read(), **options))
@@ -451,15 +451,11 @@ def _stored_names(ids) -> list[str]:
     return distinct_texts([one if isinstance(one, tuple) else (str(one), type(one).__name__) for one in ids])
 
 
-def _nothing(count) -> None:
-    """Return what is told of progress that nobody asked for."""
-
-
 @contextmanager
 def _shown(progress: bool, what: str, total):
     """A function to tell of what is done; it draws a bar where asked for."""
     if not progress:
-        yield _nothing
+        yield lambda count: None
         return
     from rich.progress import Progress
 

@@ -59,6 +59,7 @@ class Consensus(DistributedSolver):
 
     name = "consensus"
     summary = "dual ascent inside the parts of rows that are elsewhere, and proximal steps of the regularizers here: d numbers a task"
+    usual = 15, 100
     max_iter = 2000
 
     def refuses_elsewhere(self, form: NormalForm) -> str | None:
@@ -69,9 +70,6 @@ class Consensus(DistributedSolver):
         if not atom.entropic and atom.dual_quadratic(np.ones(1)) is None:
             return f"the conjugate of {loss.typed} is neither quadratic on an interval nor an entropy."
         return None
-
-    def usual_passes(self, form: NormalForm) -> tuple[int, int]:
-        return 15, 100
 
 
 def hessians_are_too_many(form: NormalForm) -> bool:

@@ -164,7 +164,9 @@ class DaskParts(RowParts):
             call(_joined, *(call(_back, group, k, partition=k) for group in done), partition=k)
             for k in range(self.n_parts)
         ]
-        *back, node = keep_nodes([*back, tree([call(_told, group) for group in done])], self.names)
+        *back, node = keep_nodes(
+            [*back, tree([call(getitem, group, slice(1, None)) for group in done])], self.names
+        )
         told, moved = compute_node(node, self.names)
         self.bytes_moved += self.n_workers * size_of(broadcast) + size_of(told) + moved
         return PartStates(back), told
@@ -212,10 +214,6 @@ def _grouped(sent, *pieces) -> tuple:
         return evaluate_tasks(function, tuple(broadcast), *pieces)
     except MemoryError as error:
         raise lacking_memory("the scores of whole tasks, put together", error) from None
-
-
-def _told(group: tuple) -> tuple:
-    return group[1:]
 
 
 def _back(group: tuple, k: int):

@@ -255,6 +255,7 @@ class AscentByPasses(DistributedSolver):
 
     name = "ascent_by_passes"
     summary = "dual ascent inside the parts of rows that are elsewhere, its steps added up safely: kernels between tasks, mkl_norm"
+    usual = 5, 30
     max_iter = 2000
 
     def refuses_elsewhere(self, form: NormalForm) -> str | None:
@@ -262,9 +263,6 @@ class AscentByPasses(DistributedSolver):
         if isinstance(found, str):
             return found
         return f"{found.loss.typed} has an intercept." if found.loss.intercepts else None
-
-    def usual_passes(self, form: NormalForm) -> tuple[int, int]:
-        return 5, 30
 
 
 class _DistributedAscentRun(DistributedRun):

@@ -101,6 +101,7 @@ class Majorization(DistributedSolver):
 
     name = "majorization"
     summary = "smooth losses of rows that are elsewhere: one pass over them an iteration, and squares that are solved here"
+    usual = 25, 60
 
     def refuses_elsewhere(self, form: NormalForm) -> str | None:
         for loss in form.losses:
@@ -110,9 +111,6 @@ class Majorization(DistributedSolver):
 
     def is_nearest(self, form: NormalForm) -> bool:
         return not any(map(has_one_maximum_a_task, form.losses))
-
-    def usual_passes(self, form: NormalForm) -> tuple[int, int]:
-        return 25, 60
 
 
 class _DistributedMajorizationRun(DistributedRun):

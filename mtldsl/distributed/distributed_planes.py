@@ -298,6 +298,7 @@ class PlanesByPasses(DistributedSolver):
 
     name = "planes_by_passes"
     summary = "planes for structured hinges of rows that are elsewhere: scores of a task are put together, and rows tell slopes"
+    usual = 40, 280  # two for a look
 
     def refuses_elsewhere(self, form: NormalForm) -> str | None:
         for loss in form.losses:
@@ -316,10 +317,6 @@ class PlanesByPasses(DistributedSolver):
 
     def is_nearest(self, form: NormalForm) -> bool:
         return any(map(has_one_maximum_a_task, form.losses))
-
-    def usual_passes(self, form: NormalForm) -> tuple[int, int]:
-        """Two for a look."""
-        return 40, 280
 
 
 class _DistributedPlanesRun(DistributedRun):

@@ -98,7 +98,7 @@ def _columns(part, _, asked: ScoringRequest) -> tuple[ByTask, None]:
     """Return what is predicted for the labelled rows of a part, their labels (of -1 and +1, which are +1), and their sample weights."""
     tasks = part.tasks
     weights = () if tasks.sample_weights is None else (tasks.sample_weights,)
-    labels = tasks.targets if asked.needs == "values" else tasks.targets > 0.0
+    labels = tasks.targets if asked.needs in ("values", "answers") else tasks.targets > 0.0
     return cut_by_task(part.which, tasks.offsets, (asked.answers(part), labels, *weights)), None
 
 

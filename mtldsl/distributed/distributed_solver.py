@@ -70,6 +70,7 @@ class DistributedSolver(Solver):
     options: ClassVar[Mapping[str, object]] = {"checkpoint": None}
     writes = ("checkpoint",)
     max_iter = 1000
+    usual: ClassVar[tuple[int, int]]
 
     def __init__(self, run: type[DistributedRun]):
         self.run = run
@@ -90,7 +91,7 @@ class DistributedSolver(Solver):
 
     def usual_passes(self, form: NormalForm) -> tuple[int, int]:
         """(least, most) that a solve takes, as measured."""
-        raise NotImplementedError
+        return self.usual
 
     def solves_only(self, form: NormalForm) -> str | None:
         return "rows that are elsewhere" if form.in_memory else None

@@ -256,10 +256,8 @@ class DistributedTasks(Tasks):
             else self._total(gram_of, False)
         )
 
-    def cross(self, scale=None) -> np.ndarray:
+    def cross(self) -> np.ndarray:
         """(d, m): column i is X_i^T y_i: a pass."""
-        if scale is not None:
-            raise self._elsewhere("cross(scale)", _SUM)
         return self._total(adjoint_products).T
 
     def _total(self, function: Callable, *broadcast) -> np.ndarray:

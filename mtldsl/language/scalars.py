@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import inf, isfinite
 from typing import Any
@@ -302,6 +303,17 @@ class Parameter(Scalar):
 
     def __repr__(self):
         return f"Parameter({self.value:g}, name={self.name!r})"
+
+
+@contextmanager
+def put_back(parameters: Iterable[Parameter]) -> Iterator[None]:
+    """Context after which parameters have the values that they had before."""
+    before = [(parameter, parameter.value) for parameter in parameters]
+    try:
+        yield
+    finally:
+        for parameter, value in before:
+            parameter.value = value
 
 
 class _BinaryOperation(Scalar):

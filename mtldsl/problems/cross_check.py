@@ -12,7 +12,7 @@ from mtldsl.errors import CrossCheckError, ModelError, MTLError, SolverError
 from mtldsl.normal_form.form import Blocks, NormalForm
 from mtldsl.problems.cross_check_blocks import (
     check_blocks,
-    convex_restriction,
+    convex_form,
     learned_excess,
     require_unknowns,
     solved_by_reference,
@@ -97,7 +97,6 @@ def _why_not(solution: Solution, left: float | None) -> str | None:
 
 
 def _too_large(problem, solution: Solution) -> str | None:
-    from mtldsl.problems.cross_check_blocks import convex_form
     from mtldsl.reference.workload import workload
 
     form = problem.form()
@@ -276,10 +275,7 @@ def _within_reach(
     """(the model on a subsample of its rows, None where it is checked as it is; scope; some of its tasks, None: all of them)."""
     from mtldsl.reference.workload import workload
 
-    kept = form
-    if not form.is_convex:
-        assert solution is not None  # `_checked` solves such a model first
-        kept = convex_restriction(form, solution)[0]
+    kept = convex_form(form, solution)  # `_checked` solves a model that is not convex first
     size = workload(kept)
     if max_size is None or size <= max_size:
         return None, "the whole problem", None

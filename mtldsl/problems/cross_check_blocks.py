@@ -36,7 +36,12 @@ if TYPE_CHECKING:
 
 
 def convex_form(form: NormalForm, at: Solution | None) -> NormalForm:
-    """The form that cvxpy can state: itself where it is convex, else the one that touches it at a solution. ModelError without one."""
+    """The form that cvxpy can state: itself where it is convex, else the one that touches it at a solution. ModelError without one, and where
+    the solution is not the model's.
+
+    Convex in the weights, because learned matrices are kept and penalties of the spectrum that are not convex are majorised; where
+    they cannot be and where the rank is bounded, the column space of the solution's weights is kept.
+    """
     if form.is_convex:
         return form
     if at is None:
@@ -45,20 +50,9 @@ def convex_form(form: NormalForm, at: Solution | None) -> NormalForm:
             f"{culprit.typed} is not convex, so cvxpy cannot state this model; at a solution it can, with learned matrices kept and "
             "the spectrum majorised: write to_cvxpy(at=solution)"
         )
-    return convex_restriction(form, at)[0]
-
-
-def convex_restriction(form: NormalForm, solution: Solution) -> tuple[NormalForm, Structures]:
-    """(a convex form that touches the model at a solution, the learned matrices kept in it).
-
-    Convex in the weights, because learned matrices are kept and penalties of the spectrum that are not convex are majorised; where
-    they cannot be and where the rank is bounded, the column space of the solution's weights is kept. ModelError where the
-    solution is not the model's.
-    """
     from mtldsl.reference.majorization import convex_forms
 
-    structures = matrices_of_solution(form, solution)
-    return FixedStructures(structures).apply(convex_forms(form, solution.blocks)[0][1])[0], structures
+    return FixedStructures(matrices_of_solution(form, at)).apply(convex_forms(form, at.blocks)[0][1])[0]
 
 
 def matrices_of_solution(form: NormalForm, solution: Solution) -> Structures:

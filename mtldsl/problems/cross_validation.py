@@ -13,6 +13,7 @@ from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.data.splits import fold_numbers, refuse_overlap
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError
+from mtldsl.language.scalars import put_back
 from mtldsl.normal_form.statement import Statement
 from mtldsl.problems.cross_validation_result import CrossValidation, Trial
 from mtldsl.problems.folds import (
@@ -259,14 +260,10 @@ def _run(common: tuple[Any, ParameterValues, Measure, dict], tasks: Tasks, part:
 
 
 def _solved_at(problem: Any, grid: ParameterValues, point: tuple[float, ...], solve_options: dict):
-    before = [parameter.value for parameter in grid.parameters]
-    try:
+    with put_back(grid.parameters):
         for parameter, value in zip(grid.parameters, point, strict=True):
             parameter.value = value
         return problem.solve(**solve_options)
-    finally:
-        for parameter, value in zip(grid.parameters, before, strict=True):
-            parameter.value = value
 
 
 # --------------------------------------------------------------------------------------------------------------

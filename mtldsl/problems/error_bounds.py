@@ -21,7 +21,7 @@ from mtldsl.atoms.loss import SeparableLoss
 from mtldsl.certificates.dual_bound import ROUNDING_UNITS, Bound, prove
 from mtldsl.certificates.multipliers import SETTINGS as MULTIPLIERS
 from mtldsl.errors import ModelError, SolverError
-from mtldsl.language.scalars import Parameter
+from mtldsl.language.scalars import Parameter, put_back
 from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm, single_block
 
 _ROUNDING = ROUNDING_UNITS * float(np.finfo(float).eps)
@@ -67,14 +67,11 @@ class ParameterForm:
     """
 
     def __init__(self, problem: Any, parameter: Parameter, between: tuple[float, float], typed: str):
-        before = parameter.value
-        try:
+        with put_back([parameter]):
             parameter.value = 1.0
             self.form: NormalForm = problem.form()
             parameter.value = np.pi
             other: NormalForm = problem.form()
-        finally:
-            parameter.value = before
         name = parameter.name
         block = _refuse_unknown(problem, parameter, self.form, typed)
         self.block, (_, self.n_tasks), self.intercept = block.name, block.shape, block.intercept

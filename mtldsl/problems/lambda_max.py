@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +11,7 @@ from mtldsl.atoms.matrix_function import MatrixFunction
 from mtldsl.atoms.prox.composition import prox_of_sum, unsupported_reason
 from mtldsl.errors import ModelError
 from mtldsl.language.objective import Term
-from mtldsl.language.scalars import Parameter, Scalar
+from mtldsl.language.scalars import Parameter, Scalar, put_back
 from mtldsl.normal_form.canonicalize import on_weights, to_normal_form
 from mtldsl.normal_form.form import NormalForm
 from mtldsl.normal_form.statement import Statement
@@ -91,6 +90,10 @@ def dual_norm_of_sum(P: np.ndarray, norms: Sequence[FunctionTerm]) -> tuple[floa
     size = float(np.linalg.norm(P))
     if size == 0.0:
         return 0.0, 0.0
+    takes = np.stack([norm.atom.dual_project(np.ones(P.shape)) != 0 for norm in norms])
+    free = np.where(takes.any(axis=0), 0.0, P)  # entries that no norm is about
+    if free.any() and not any(norm.atom.value(free) for norm in norms):
+        return np.inf, np.inf
     P, K, low, high = P / size, len(norms), 0.0, np.inf
     W, scaled, rho = (
         P.copy(),
@@ -105,8 +108,8 @@ def dual_norm_of_sum(P: np.ndarray, norms: Sequence[FunctionTerm]) -> tuple[floa
         if step % SETTINGS.balance_steps:
             continue
         low = max(low, 1.0 / sum(norm.coefficient * norm.atom.value(W) for norm in norms))
-        high = min(high, _upper(P, norms, -rho * scaled))
-        if high - low <= SETTINGS.agreement_tol * high:
+        high = min(high, _upper(P, norms, -rho * scaled, takes))
+        if high < np.inf and high - low <= SETTINGS.agreement_tol * high:
             break
         apart, moved = np.linalg.norm(copies - W), np.sqrt(K) * np.linalg.norm(W - before)
         if step <= SETTINGS.settling_steps and not 0.2 * moved <= apart <= 5.0 * moved:
@@ -115,15 +118,16 @@ def dual_norm_of_sum(P: np.ndarray, norms: Sequence[FunctionTerm]) -> tuple[floa
     return size * low, size * high
 
 
-def _upper(P, norms, slopes) -> float:
-    """The largest dual norm of parts that add up to P: slopes of the norms, and what is missing shared out."""
+def _upper(P, norms, slopes, takes) -> float:
+    """The largest dual norm of parts that add up to P: slopes of the norms, and what is missing shared out to those that take it."""
     slopes = np.stack([norm.atom.dual_project(part) for norm, part in zip(norms, slopes, strict=True)])
     share = float(np.vdot(P, slopes.sum(axis=0)))
     if share <= 0.0:
         return np.inf
     parts = slopes / share
-    takes = np.stack([norm.atom.dual_project(np.ones(P.shape)) != 0 for norm in norms])
     parts += takes * ((P - parts.sum(axis=0)) / np.maximum(takes.sum(axis=0), 1))
+    if np.abs(parts.sum(axis=0) - P).max() > SETTINGS.agreement_tol:  # P is one long
+        return np.inf
     return max(norm.dual_gauge(part) for norm, part in zip(norms, parts, strict=True))
 
 
@@ -235,7 +239,8 @@ def lambda_max(statement: Statement, parameter: Parameter) -> CriticalValue:
     if what:
         raise ModelError(what, term=typed, write_instead=write_instead)
     on_norm = any(term in scaled for term in penalties)
-    with _at_one(parameter), one_blas_thread():
+    with put_back([parameter]), one_blas_thread():
+        parameter.value = 1.0
         form = to_normal_form(statement.objective, list(statement.constraints), "", {})
         norms = [next(f for f in form.functions if f.typed == term.text) for term in penalties]
         for term, norm in zip(penalties, norms, strict=True):
@@ -385,22 +390,11 @@ def _is_flat_at_zero(term) -> bool:
 
 def _is_proportional(coefficient: Scalar, parameter: Parameter) -> bool:
     """Tell whether the coefficient is a positive number times the parameter: seen from its values at 1, 2 and 4."""
-    before, values = parameter.value, []
+    values = []
     try:
-        for parameter.value in (1.0, 2.0, 4.0):
-            values.append(coefficient.value)
+        with put_back([parameter]):
+            for parameter.value in (1.0, 2.0, 4.0):
+                values.append(coefficient.value)
     except ModelError:  # a division by zero on the way
         return False
-    finally:
-        parameter.value = before
     return values[0] > 0 and np.allclose(values, values[0] * np.array([1.0, 2.0, 4.0]), rtol=1e-12, atol=0)
-
-
-@contextmanager
-def _at_one(parameter: Parameter) -> Iterator[None]:
-    """The parameter is 1 inside."""
-    before, parameter.value = parameter.value, 1.0
-    try:
-        yield
-    finally:
-        parameter.value = before

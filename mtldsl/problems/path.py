@@ -12,7 +12,7 @@ import numpy as np
 from mtldsl.certificates.certificate import Certificate
 from mtldsl.certificates.dual_bound import over
 from mtldsl.errors import ModelError
-from mtldsl.language.scalars import Parameter
+from mtldsl.language.scalars import Parameter, put_back
 from mtldsl.normal_form.canonicalize import on_weights
 from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
 from mtldsl.normal_form.reductions.from_statistics import FromStatistics, StatisticsRecipe
@@ -145,36 +145,33 @@ def walk(
     progress: bool = False,
 ) -> Generator[Solution, None, None]:
     """See `Problem.path`. keep : told every solution before it is yielded."""
-    before, last = parameter.value, None
+    last = None
     made: Store = {}
-    try:
-        with progress_bar(parameter.name, len(values), progress) as tell:
-            for value in values:
-                parameter.value = value
-                # between two solves, too, a signal is kept: this point is the last one
-                with (
-                    interrupts.handle_signals(),
-                    path_cache(made),
-                ):  # not beyond: between two values the caller does other things
-                    best = problem.solve(warm_start=last, **solve_options)
-                    interrupted = best.interrupted
-                    # where a penalty of the spectrum is not convex, a solver may not come away again from weights near zero
-                    may_lock = any(
-                        f.atom.separable == "spectrum" and not f.atom.convex for f in problem.form().functions
-                    )
-                    if last is not None and not interrupted and may_lock:
-                        cold = problem.solve(**solve_options)
-                        interrupted = cold.interrupted
-                        best = min(best, cold, key=lambda one: (not one.is_certified, one.objective))
-                    interrupted = interrupted or interrupts.is_signal_pending()
-                last = best
-                keep(best)
-                tell(f"= {value:.4g}, {best.status}, {best.seconds:.2f} s")
-                yield best
-                if interrupted or best.status == "stopped":
-                    return
-    finally:
-        parameter.value = before
+    with put_back([parameter]), progress_bar(parameter.name, len(values), progress) as tell:
+        for value in values:
+            parameter.value = value
+            # between two solves, too, a signal is kept: this point is the last one
+            with (
+                interrupts.handle_signals(),
+                path_cache(made),
+            ):  # not beyond: between two values the caller does other things
+                best = problem.solve(warm_start=last, **solve_options)
+                interrupted = best.interrupted
+                # where a penalty of the spectrum is not convex, a solver may not come away again from weights near zero
+                may_lock = any(
+                    f.atom.separable == "spectrum" and not f.atom.convex for f in problem.form().functions
+                )
+                if last is not None and not interrupted and may_lock:
+                    cold = problem.solve(**solve_options)
+                    interrupted = cold.interrupted
+                    best = min(best, cold, key=lambda one: (not one.is_certified, one.objective))
+                interrupted = interrupted or interrupts.is_signal_pending()
+            last = best
+            keep(best)
+            tell(f"= {value:.4g}, {best.status}, {best.seconds:.2f} s")
+            yield best
+            if interrupted or best.status == "stopped":
+                return
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -306,11 +303,11 @@ def certified_points(
     solve_options : of `Problem.solve`; "solver", "tol" and "max_seconds" are read here
     A signal raises KeyboardInterrupt.
     """
-    form, before, made = problem.form(), parameter.value, {}
+    form, made = problem.form(), Store()
     how: dict[str, Any] = {"max_seconds": None} | solve_options
     how = {name: how[name] for name in ("solver", "tol", "max_seconds")}
     on_few_rows, last, facts = few_rows_pay(form, len(values)), None, facts_of_loss(problem)
-    try:
+    with put_back([parameter]):
         for parameter.value in map(float, values):
             with interrupts.handle_signals(), path_cache(made), one_blas_thread():
                 form, blocks = problem.form(), None
@@ -330,8 +327,6 @@ def certified_points(
                 blocks, coef, intercept, outcome.certificate, outcome.iterations, outcome.last_point, facts
             )
             yield last
-    finally:
-        parameter.value = before
 
 
 def _outcome(form: NormalForm, start: CertifiedPoint | None, how: dict[str, Any]) -> SolveResult:

@@ -118,15 +118,11 @@ class Cell:
     @property
     def is_halved(self) -> bool:
         """Tell whether halves of it have balls that are much smaller."""
-        return self.radius[1] > SETTINGS.radius_ratio * self.radius[0] and self._is_wide(self.low, self.high)
-
-    @property
-    def has_room(self) -> bool:
-        """Tell whether another fit fits between the two."""
-        return self._is_wide(*self.bracket)
+        return self.radius[1] > SETTINGS.radius_ratio * self.radius[0] and self.is_wide(self.low, self.high)
 
     @staticmethod
-    def _is_wide(low: float, high: float) -> bool:
+    def is_wide(low: float, high: float) -> bool:
+        """Tell whether there is room for another value between the two."""
         return math.log(high / low) > SETTINGS.min_log_width
 
 
@@ -142,7 +138,6 @@ class FoldFits:
         self.made: Store = {}
         self.solutions: dict[float, Solution] = {}
         self.fits: dict[float, Fit] = {}
-        self.brackets: dict[tuple[float, float], Bracket] = {}
         self.bounds: FoldBounds | None = None
         self.predictor: Any = None
 
@@ -173,16 +168,13 @@ class FoldFits:
         """Keep the fits at these values alone."""
         for value in self.fits.keys() - values:
             del self.fits[value], self.solutions[value]
-        self.brackets = {ends: one for ends, one in self.brackets.items() if values.issuperset(ends)}
 
     def possible(
         self, low: float, high: float, bracket, by: Measure
     ) -> tuple[float, float, tuple[float, float]]:
         """(the best possible score at any value in [low, high], the worst, the radii of the balls)."""
         assert self.bounds is not None
-        if bracket not in self.brackets:
-            self.brackets[bracket] = Bracket(self.bounds, *(self.fits[one] for one in bracket))
-        found = self.brackets[bracket].bounds(low, high)
+        found = Bracket(self.bounds, *(self.fits[one] for one in bracket)).bounds(low, high)
         ends = []
         for z in (found.low, found.high):
             answers = self.predictor.answers(z, by.needs, self.typed)
@@ -260,7 +252,7 @@ class ProvenChoice:
                 middle = math.sqrt(cell.low * cell.high)
                 self._push(cell.low, middle, cell.bracket)
                 self._push(middle, cell.high, cell.bracket)
-            elif cell.has_room:
+            elif cell.is_wide(*cell.bracket):
                 self._refine(cell.bracket)
             else:
                 break  # fits that are equal to rounding do not decide: ties, or scores of zero

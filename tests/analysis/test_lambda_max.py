@@ -225,6 +225,17 @@ def test_where_no_value_makes_the_weights_zero_that_is_said(penalty, on_losses):
         problem.cross_validate(lam, values=3, folds=2)
 
 
+def test_overlapping_groups_without_a_feature_have_no_value():
+    """The sum of two norms, of which neither is about the last feature, was given an upper bound below its lower one."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(40, 5))
+    tasks, lam = mtl.Tasks.shared(X, X[:, :3] @ rng.normal(size=(3, 2))), mtl.Parameter(1.0)
+    W = mtl.Weights(tasks)
+    groups = [[0, 1], [1, 2, 3]]
+    critical = mtl.minimize(mtl.squared_loss(W, tasks) + lam * mtl.group_norm(W, groups)).lambda_max(lam)
+    assert critical == np.inf and critical.note.startswith("no value makes the weights zero: ")
+
+
 @pytest.mark.slow
 @for_each("loss, bounded", [("squared_loss", True), ("hinge_loss", False), ("absolute_loss", True)])
 def test_lambda_max_of_a_norm_without_a_prox_is_bounded(loss, bounded):

@@ -240,13 +240,20 @@ def numbers_of_rows(tasks: Tasks) -> np.ndarray:
     return np.concatenate(tasks.source_rows or [np.arange(n) for n in tasks.counts])
 
 
-def groups_of(reading: ProblemFileReader, name: str, rows: np.ndarray, at: tuple) -> list[str]:
-    """The cells of a column of the CSV file in these rows. DataError with the place `at` where there is no such file, or column, or value."""
-    file, data = reading.file, reading.data
+def csv_rows(folder: Path, data: dict) -> tuple | None:
+    """(names, cells, numbers of lines) of the CSV file that [data] names; None where it names no such file."""
     path = data.get("path")
     if not isinstance(path, str) or (Path(path).suffix.lower() != ".csv" and data.get("format") != "csv"):
+        return None
+    return rows_of(folder / path, data.get("delimiter", ","), data.get("header", True))
+
+
+def groups_of(reading: ProblemFileReader, name: str, rows: np.ndarray, at: tuple) -> list[str]:
+    """The cells of a column of the CSV file in these rows. DataError with the place `at` where there is no such file, or column, or value."""
+    file, path, found = reading.file, reading.data.get("path"), csv_rows(reading.folder, reading.data)
+    if found is None:
         raise file.error("groups by a column are of a CSV file", at, value=True)
-    names, cells, lines = rows_of(reading.folder / path, data.get("delimiter", ","), data.get("header", True))
+    names, cells, lines = found
     if name not in names:
         raise file.error(f"{path} has no column {name!r}{nearest(name, names)}", at, value=True)
     found = [row[names.index(name)].strip() for row in cells]

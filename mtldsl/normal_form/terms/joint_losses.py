@@ -60,15 +60,8 @@ class RadialTerm(LossTerm):
 
     def prox(self, z, step) -> np.ndarray:
         step = step if np.ndim(step) == 0 else np.asarray(step)[self.tasks.offsets[:-1]]
-        # an equation for every task, unless the loss says that it is the norm itself
-        if self.tasks.sample_weights is not None or getattr(self.atom, "eps", None) != 0.0:
-            steps = iter(np.broadcast_to(step, self.coefficients.shape))
-            return self._map_tasks(lambda rows, c, y, s: self.atom.prox(z[rows], y, next(steps) * c, s))
-        r = z - self.tasks.targets
-        norms = self._norms(r)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            kept = np.maximum(1.0 - step * self.coefficients / norms, 0.0)
-        return self.tasks.targets + self._spread(np.where(norms > 0, kept, 0.0)) * r
+        steps = iter(np.broadcast_to(step, self.coefficients.shape))
+        return self._map_tasks(lambda rows, c, y, s: self.atom.prox(z[rows], y, next(steps) * c, s))
 
     def conjugate(self, u) -> float:
         inner = float(np.dot(u, self.tasks.targets))

@@ -78,7 +78,7 @@ def test_what_is_as_long_as_the_data_says_where_it_is():
     cut = DistributedTasks.cut(LAYOUTS["table with missing labels and weights"], 4)
     for ask in (
         lambda: cut.targets, lambda: cut.sample_weights, lambda: cut.X, lambda: cut.inputs, lambda: cut.stacked, lambda: cut.task_of,
-        lambda: cut.forward(np.zeros((5, 3))), lambda: cut.adjoint(np.zeros(3)), lambda: cut.gram(np.ones(3)), lambda: cut.cross(1.0),
+        lambda: cut.forward(np.zeros((5, 3))), lambda: cut.adjoint(np.zeros(3)), lambda: cut.gram(np.ones(3)),
         lambda: cut.take_rows([0]), lambda: cut.with_targets([1.0]), lambda: cut.with_kernels("rbf"),
         lambda: cut.place(0), lambda: cut.per_task([]),
     ):  # fmt: skip
