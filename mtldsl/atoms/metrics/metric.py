@@ -426,15 +426,12 @@ class Metric(Atom):
         """(b, c, weights) of a random labelling with these flip probabilities that attains `_promised`; None where there is none."""
         return best_law(self.table, of_positives, of_negatives)[1]
 
-    def score_step(self, z, classes: ClassPositions, step: float, near=None) -> ScoreStep | None:
-        """argmin over x of step * f(x) + 1/2 ||x - z||^2, where `exact_prox`: its flip probabilities, and where they move with z.
-
-        near : flip probabilities of a step nearby, to start from. None: rounding kept the step from being exact.
-        """
-        flips = np.zeros(len(z)) if near is None else np.array(near, float)
-        warm = np.array([near is not None], np.int64)
-        z = np.ascontiguousarray(z, dtype=float)
-        return self.score_steps(z, MetricBatch([classes], [0]), np.array([float(step)]), flips, warm)[0]
+    def score_step(self, z, classes: ClassPositions, step: float) -> ScoreStep | None:
+        """argmin over x of step * f(x) + 1/2 ||x - z||^2, where `exact_prox`: its flip probabilities, and where they move with z. None: rounding
+        kept the step from being exact."""
+        z, flips = np.ascontiguousarray(z, dtype=float), np.zeros(len(z))
+        steps, warm = np.array([float(step)]), np.zeros(1, np.int64)
+        return self.score_steps(z, MetricBatch([classes], [0]), steps, flips, warm)[0]
 
     def score_steps(
         self, z, batch: MetricBatch, steps, flips, warm, rough: float = 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -119,11 +120,8 @@ def strengths_of(graph: Any, cliques) -> dict[tuple[int, int], float]:
     squares: dict[tuple[int, int], float] = {}
     for c in (int(one) for one in cliques):
         if graph.weights[c] > 0.0:
-            members = graph.cliques.members[c]
-            for a, first in enumerate(members):
-                for second in members[a + 1 :]:
-                    pair = first, second
-                    squares[pair] = squares.get(pair, 0.0) + float(graph.weights[c]) ** 2
+            for pair in combinations(graph.cliques.members[c], 2):
+                squares[pair] = squares.get(pair, 0.0) + float(graph.weights[c]) ** 2
     return {pair: square**0.5 for pair, square in squares.items()}
 
 
