@@ -220,8 +220,7 @@ class Trace(UpperBounded):
             )
         if value is None or not (0 < value < np.inf):
             raise ModelError("the bound of a trace must be a plain, finite number > 0", term=typed)
-        relation = r"\leq" if symbol == "<=" else "="
-        latex = rf"\operatorname{{tr}} {self.unknown.latex} {relation} {number_latex(value)}"
+        latex = rf"\operatorname{{tr}} {self.unknown.latex} {_LATEX[symbol]} {number_latex(value)}"
         return RangeConstraint(self.unknown, "trace", value, typed, latex)
 
 

@@ -103,7 +103,7 @@ def intercepts_of(argument: Affine) -> dict[str, tuple[Weights, int]]:
         weights: Any = part.weights
         if weights.intercept:
             some = _some(part)
-            name = weights.intercept_name + ("" if some is None else f"[{_ranges(some)}]")
+            name = f"{weights.name}.intercept" + ("" if some is None else f"[{_ranges(some)}]")
             found[name] = weights, weights.shape[1] if some is None else len(some)
     return found
 

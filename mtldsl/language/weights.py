@@ -78,10 +78,6 @@ class Weights(Affine):
         """The same unknown for other data."""
         return Weights(tasks, self.intercept, self.name, self.shared)
 
-    @property
-    def intercept_name(self) -> str:
-        return f"{self.name}.intercept"
-
     def __getattr__(self, name: str):
         if name == "value":  # where cvxpy has it
             raise AttributeError(

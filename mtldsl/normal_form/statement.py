@@ -228,6 +228,12 @@ def _symbols(statement: Any, told: TypedLatex, values: Mapping[str, float]) -> I
             yield latex, meaning_of(atom)
 
 
+def statement_text(objective: str, constraints: Iterable[str]) -> str:
+    """The statement as it is printed: the objective, then a line a constraint."""
+    lines = [f"{'' if i else 'subject to':<12}{text}" for i, text in enumerate(constraints)]
+    return "\n".join([f"minimize    {objective}", *lines])
+
+
 class Statement(Displayable):
     """Model as typed, before anybody solves or checks it. ModelError where it is not convex or not well formed."""
 
@@ -247,10 +253,7 @@ class Statement(Displayable):
 
     @cached_property
     def _text(self) -> str:
-        lines = [f"minimize    {self.objective.text}"]
-        for i, constraint in enumerate(self.constraints):
-            lines.append(f"{'subject to  ' if i == 0 else ' ' * 12}{constraint.text}")
-        return "\n".join(lines)
+        return statement_text(self.objective.text, [constraint.text for constraint in self.constraints])
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}\n{self}>"

@@ -18,6 +18,7 @@ from mtldsl.language.scalars import Parameter
 from mtldsl.language.source_text import Source, kind_of
 from mtldsl.language.vocabulary import CALLABLE, UNKNOWNS
 from mtldsl.language.weights import Weights
+from mtldsl.normal_form.statement import statement_text
 from mtldsl.problems.problem import Problem, minimize
 
 
@@ -60,9 +61,7 @@ class NamedModel:
 
     def __str__(self) -> str:
         """The statement, as a problem prints its own."""
-        lines = [f"minimize    {self.statement}"]
-        lines += [f"{'' if i else 'subject to':<12}{text}" for i, text in enumerate(self.subject_to)]
-        return "\n".join(lines)
+        return statement_text(self.statement, self.subject_to)
 
     @cached_property
     def parameters(self) -> tuple[str, ...]:
