@@ -85,7 +85,8 @@ def cross_validate(
     between   : (low, high) of the parameter, with regret
     max_fits  : values at most, with regret; the proof is then of a larger regret. None: 1,000
     n_jobs    : folds at a time, in processes of joblib's (-1: one a core), or in what `joblib.parallel_config` says, such as Dask's
-                workers; None: one after another, or as many as it says. The result does not depend on it
+                workers; None: one after another, or as many as it says. The result does not depend on it. With regret all folds are
+                fitted one after another in this process, since each fit starts from its neighbour
     refit     : solve on all data at the best value (True), at the one of the one-standard-error rule ("one_se"), or not (False)
     one_class : what becomes of a task whose labels in a training fold are of one class, where the loss needs two, or that has none:
                 "skip", the others are learned, and it is NaN there; "constant", it is predicted to be of that class; both with a
@@ -94,7 +95,8 @@ def cross_validate(
                 level DEBUG in any case
     solve_options : of every `solve`, such as tol and max_seconds
 
-    Ctrl-C raises `Interrupted`: its `completed` is the result of the folds that were complete, without a refit.
+    Ctrl-C raises `Interrupted`: its `completed` is the result of the folds that were complete, without a refit; with regret it is the
+    choice among the values that were fitted, and what is proven of all others.
     Parameters are put back; `result.solution.parameters` tells what the refit has. A lam that multiplies a norm beside losses that are
     sums over samples weighs less on all data than on a fold of them; with `mean=True` it weighs the same.
 
@@ -148,7 +150,7 @@ def cross_validate(
         )
         if chosen is not None:
             found = choose_proven(
-                chosen, model, tasks, parts, by, solve_options, (notes, str(problem), divided), progress
+                chosen, model, tasks, parts, by, solve_options, (notes, str(problem), divided), progress, made
             )
         else:
             with progress_bar(f"choosing {names}, fold", len(parts), progress) as tell:

@@ -25,19 +25,26 @@ def jobs_of(n_jobs) -> int | None:
 class PartsProgress:
     """Progress of work of many parts.
 
-    total    : how many there are to be; None before that is known
+    total    : how many there are to be; None before that is known, or where it never is
+    called   : (one, many), what a part is called
     found    : the results of those that are complete
     complete : what is made of them where a signal ends the work
     """
 
-    def __init__(self):
+    def __init__(self, called: tuple[str, str]):
         self.total: int | None = None
+        self.called = called
         self.found: list = []
         self.complete: Callable[[list], Any] = lambda found: None
 
-    def expect(self, total: int, complete: Callable[[list], Any]) -> None:
-        """Now it is known how many there are, and what to make of those that were complete."""
-        self.total, self.complete = total, complete
+    def expect(
+        self,
+        total: int | None,
+        complete: Callable[[list], Any],
+        called: tuple[str, str] | None = None,
+    ) -> None:
+        """Now it is known how many there are, what to make of those that were complete, and what they are called."""
+        self.total, self.complete, self.called = total, complete, called or self.called
 
 
 @contextmanager
@@ -50,7 +57,7 @@ def in_parts(typed: str, one: str, many: str, after: str = "") -> Iterator[Parts
     one, many : what a part is called, such as "fold" and "folds"
     after     : the end of the sentence
     """
-    parts = PartsProgress()
+    parts = PartsProgress((one, many))
     try:
         with interrupts.handle_signals(raises=True, of_parts=True):
             yield parts
@@ -61,11 +68,11 @@ def in_parts(typed: str, one: str, many: str, after: str = "") -> Iterator[Parts
     except KeyboardInterrupt:
         if interrupts.was_insisted():  # a second signal is for the program
             raise
-        so_far = (
-            f"before the first {one}"
-            if parts.total is None
-            else f"when {len(parts.found)} of {parts.total} {many} were complete"
-        )
+        one, many = parts.called
+        of_all = "" if parts.total is None else f" of {parts.total}"
+        so_far = f"when {len(parts.found)}{of_all} {many} were complete"
+        if parts.total is None and not parts.found:
+            so_far = f"before the first {one}"
         raise Interrupted(
             f"{typed} was interrupted {so_far}{after}", parts.complete(parts.found) if parts.found else None
         ) from None

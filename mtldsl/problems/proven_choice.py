@@ -24,6 +24,7 @@ from mtldsl.problems.cross_validation_result import CrossValidation, ProvenRegre
 from mtldsl.problems.error_bounds import Bracket, Fit, FoldBounds, ParameterForm, extreme_answers
 from mtldsl.problems.folds import Fold, model_on_tasks
 from mtldsl.problems.lambda_max import require_own
+from mtldsl.problems.parallel_fits import PartsProgress
 from mtldsl.problems.path import ParameterValues, strengthens_losses
 from mtldsl.solution.measures import Measure
 from mtldsl.solution.predictors import predictor_of
@@ -242,16 +243,15 @@ class ProvenChoice:
         self._fit(high, low)
         if not math.isfinite(self.best):
             return  # no fold has a number: who asks for the best value is told so
-        self._push(low, high, (low, high))
+        self._divide([], [(low, high, (low, high))])
         while self._heap and len(self.trials) < self.asked.max_fits:
             cell = self._heap[0][2]
             if self._gain(cell) <= self.asked.regret:
                 break
             if cell.is_halved:
-                heapq.heappop(self._heap)
                 middle = math.sqrt(cell.low * cell.high)
-                self._push(cell.low, middle, cell.bracket)
-                self._push(middle, cell.high, cell.bracket)
+                halves = [(cell.low, middle, cell.bracket), (middle, cell.high, cell.bracket)]
+                self._divide([cell], halves)
             elif cell.is_wide(*cell.bracket):
                 self._refine(cell.bracket)
             else:
@@ -295,54 +295,58 @@ class ProvenChoice:
 
     def _fit(self, value: float, near: float | None) -> None:
         found = [fold.solve(value, near, self.by, self.options) for fold in self.folds]
-        self.trials[value] = found
         if self._kept is not None:
-            self._kept[value] = own = [fold.arrays(value) for fold in self.folds]
+            own = [fold.arrays(value) for fold in self.folds]
             size = sum(part.nbytes for arrays in own for part in arrays if part is not None)
-            if size * len(self._kept) > SETTINGS.kept_bytes:
+            if size * (len(self._kept) + 1) > SETTINGS.kept_bytes:
                 self._kept = None
+            else:
+                self._kept[value] = own
+        self.trials[value] = found  # last: after a signal all that belongs to a value is there
         mean = _mean([float(trial.score) for trial in found])
         if not math.isnan(mean):
             self.best = max(self.best, self.by.direction * mean)
         self._tell(f"{self.by.name} {mean:.4g} at {value:.4g}")
 
-    def _push(self, low: float, high: float, bracket: tuple[float, float]) -> None:
-        found = [fold.possible(low, high, bracket, self.by) for fold in self.folds]
-        best, worst = _mean([one[0] for one in found]), _mean([one[1] for one in found])
-        radius = sum(one[2][0] for one in found), sum(one[2][1] for one in found)
-        cell = Cell(low, high, bracket, best, worst, radius)
-        heapq.heappush(self._heap, (-self.by.direction * best, next(self._order), cell))
+    def _divide(self, cells: list[Cell], parts: list[tuple[float, float, tuple[float, float]]]) -> None:
+        """Put (low, high, bracket) in the place of cells; all at once, so that the interval is covered at any time."""
+        replaced = set(cells)
+        heap = [entry for entry in self._heap if entry[2] not in replaced]
+        for low, high, bracket in parts:
+            found = [fold.possible(low, high, bracket, self.by) for fold in self.folds]
+            best, worst = _mean([one[0] for one in found]), _mean([one[1] for one in found])
+            radius = sum(one[2][0] for one in found), sum(one[2][1] for one in found)
+            cell = Cell(low, high, bracket, best, worst, radius)
+            heap.append((-self.by.direction * best, next(self._order), cell))
+        heapq.heapify(heap)
+        self._heap = heap
 
     def _refine(self, bracket: tuple[float, float]) -> None:
         """A fit in the middle of those intervals of a bracket that are open; these then are between that fit and a neighbour."""
-        is_open = [
-            cell.bracket == bracket and self._gain(cell) > self.asked.regret for _, _, cell in self._heap
-        ]
-        cells = [entry[2] for entry, own in zip(self._heap, is_open, strict=True) if own]
-        self._heap = [entry for entry, own in zip(self._heap, is_open, strict=True) if not own]
-        heapq.heapify(self._heap)
+        regret = self.asked.regret
+        cells = [cell for _, _, cell in self._heap if cell.bracket == bracket and self._gain(cell) > regret]
         middle = math.sqrt(min(cell.low for cell in cells) * max(cell.high for cell in cells))
         self._fit(middle, min(bracket, key=lambda end: abs(math.log(end / middle))))
-        for cell in cells:
-            for low, high in ((cell.low, min(cell.high, middle)), (max(cell.low, middle), cell.high)):
-                if low < high:
-                    self._push(low, high, (bracket[0], middle) if high <= middle else (middle, bracket[1]))
-        kept = {
-            value
-            for _, _, cell in self._heap
-            if self._gain(cell) > self.asked.regret
-            for value in cell.bracket
-        }
+        sides = [
+            (low, high, (bracket[0], middle) if high <= middle else (middle, bracket[1]))
+            for cell in cells
+            for low, high in ((cell.low, min(cell.high, middle)), (max(cell.low, middle), cell.high))
+            if low < high
+        ]
+        self._divide(cells, sides)
+        open_cells = [cell for _, _, cell in self._heap if self._gain(cell) > regret]
         for fold in self.folds:
-            fold.forget_all_but(kept)
+            fold.forget_all_but({value for cell in open_cells for value in cell.bracket})
 
 
 def choose_proven(
-    asked: ChoiceRequest, problem: Any, tasks: Tasks, parts: Sequence[Fold], by: Measure, options: dict[str, Any], told: tuple, progress: bool
+    asked: ChoiceRequest, problem: Any, tasks: Tasks, parts: Sequence[Fold], by: Measure, options: dict[str, Any], told: tuple, progress: bool,
+    made: PartsProgress,
 ) -> CrossValidation:  # fmt: skip
     """The scores at all values that were fitted, and what is proven of all others.
 
     told : the notes, the text of the model and the hashes of the folds, as the result has them
+    made : gets every value that was fitted; after a signal the result is what is proven by then
     """
     typed = f"cross_validate({asked.parameter.name}, regret={asked.regret:g})"
     if not _is_monotone(by):
@@ -351,17 +355,27 @@ def choose_proven(
             write_instead=f"write another metric, such as metric={'r2' if by.needs == 'values' else 'f1'!r}",
         )  # fmt: skip
     folds = [FoldFits(problem, asked.parameter, tasks, part, asked.between, typed) for part in parts]
+
+    def proven_so_far() -> CrossValidation:
+        grid = asked.values(search.trials)
+        trials = [[search.trials[value][k] for (value,) in grid.points] for k in range(len(parts))]
+        found = CrossValidation.of(grid, by, parts, trials, *told)
+        if math.isfinite(search.best):
+            score = float(found.mean[found.points.index(found.best)])
+            kept = search.certificates(problem, tasks, found.best_value, score)
+            found.proof = replace(search.proven(), certificates=kept)
+        return found
+
     with progress_bar(f"choosing {asked.parameter.name}, value", asked.max_fits, progress) as tell:
-        search = ProvenChoice(asked, folds, by, options, tell)
+
+        def tell_fit(said: str) -> None:
+            made.found.append(said)
+            tell(said)
+
+        search = ProvenChoice(asked, folds, by, options, tell_fit)
+        made.expect(None, lambda _: proven_so_far() if search.cells else None, ("value", "values"))
         search.run()
-    grid = asked.values(search.trials)
-    trials = [[search.trials[value][k] for (value,) in grid.points] for k in range(len(parts))]
-    found = CrossValidation.of(grid, by, parts, trials, *told)
-    if math.isfinite(search.best):
-        score = float(found.mean[found.points.index(found.best)])
-        kept = search.certificates(problem, tasks, found.best_value, score)
-        found.proof = replace(search.proven(), certificates=kept)
-    return found
+    return proven_so_far()
 
 
 def checked_choice(

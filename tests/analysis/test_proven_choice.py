@@ -1,5 +1,7 @@
 """Proven choices of a parameter: no value of a fine grid leaves the band or beats the bound; what is refused, and why."""
 
+import logging
+import signal
 import warnings
 
 import numpy as np
@@ -291,6 +293,37 @@ def test_few_fits_prove_less_and_say_so():
     more = problem.cross_validate(lam, between=(0.05, 20.0), regret=0.02, folds=2, refit=False)
     assert more.proof.is_reached and more.proof.value <= 0.02 and "asked for" not in str(more)
     assert sorted(few.points)[0] == sorted(more.points)[0] == (0.05,)
+
+
+def test_ctrl_c_keeps_what_is_proven():
+    """A signal after the fourth value: the intervals still cover all values, and the proof is of a larger regret."""
+    problem, lam, _ = model(*CASES[0][:3], CASES[0][4], CASES[0][5])
+    asked = {"between": (0.05, 20.0), "regret": 1e-3, "folds": 2}
+
+    class Stopping(logging.Handler):
+        left = 4
+
+        def emit(self, record):
+            self.left -= " at " in record.getMessage()
+            if not self.left:
+                signal.raise_signal(signal.SIGINT)
+
+    logger, handler = logging.getLogger("mtldsl"), Stopping(logging.DEBUG)
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+    try:
+        with pytest.raises(mtl.Interrupted, match="when 4 values were complete") as stop:
+            problem.cross_validate(lam, **asked)
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
+    found = stop.value.completed
+    assert not found.proof.is_reached and found.proof.fits == 8 and len(found.points) == 4
+    low, high = found.proof.intervals[:, :2].T
+    assert low[0] == 0.05 and high[-1] == 20.0 and (low[1:] == high[:-1]).all()
+    same = problem.cross_validate(lam, max_fits=4, refit=False, **asked)
+    assert found.best_value == same.best_value and found.proof.value >= same.proof.value
 
 
 def test_the_picture_has_the_band_that_no_value_leaves():
