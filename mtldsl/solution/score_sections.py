@@ -101,34 +101,7 @@ def scores(facts: ReportContext) -> PageSection | None:
     if not found:
         return PageSection("How well it predicts", missing)
     shown = np.arange(tasks.n_tasks)
-    notes = [f"A guess is {_guess(facts)}."]
-    if facts.bootstrap == 0:
-        notes.insert(0, "Without intervals (bootstrap=0) nothing says which differences are chance.")
-    else:
-        share, drawn = f"{100 * MEASURES.level_share:g} %", f"{facts.bootstrap} samples of the rows"
-        notes.insert(0, f"In brackets: {share} intervals, from {drawn}, drawn with replacement.")
-    if any(one.separate is not None for one in found):
-        tuned = getattr(facts.separate, "thresholds", None) is not None
-        cut = ", and thresholds tuned on folds" if tuned else ""
-        notes.append(
-            f"Alone: one model per task, learned on the same rows, with a ridge chosen on folds{cut}."
-        )
-    cuts = facts.judged.thresholds
-    if cuts is not None:
-        ends = f"{np.min(cuts):.3g}" if len(cuts) == 1 else f"{np.min(cuts):.3g} to {np.max(cuts):.3g}"
-        never = ", and inf is never reached" * bool(np.isinf(cuts).any())
-        notes.append(
-            f"A row is called positive where its score reaches the tuned threshold of its task: {ends}, where 0 is untuned{never}."
-        )
-    meanings = [clause for one in found if (clause := meaning_of(one.by))]
-    named = ("log", "mse")  # names that begin with a small letter
-    notes.append(". ".join(one if one[:3] in named else one[0].upper() + one[1:] for one in meanings) + ".")
-    fewest = min(len(y) for y in tasks.per_task(tasks.targets))
-    notes += [
-        f"The mean {one.name} has no interval: that of the samples is wide and biased, for {fewest:,} labels in one task are too few."
-        for one in found
-        if not one.sound
-    ]
+    notes = _notes(facts, tasks, found)
     if len(shown) > SETTINGS.listed_tasks:
         order = np.argsort(
             np.nan_to_num(found[0].by.direction * found[0].by_task, nan=-np.inf), kind="stable"
@@ -166,6 +139,37 @@ def scores(facts: ReportContext) -> PageSection | None:
         [Panel("", tables=[Table(head, rows)], notes=[*notes, *missing]), *_alarms(facts, shown)],
         picture,
     )  # fmt: skip
+
+
+def _notes(facts: ReportContext, tasks: Tasks, found: list[ScoredMeasure]) -> list[str]:
+    """Sentences below the table: of intervals, guesses, separate models, thresholds, and what every measure says."""
+    share, drawn = f"{100 * MEASURES.level_share:g} %", f"{facts.bootstrap} samples of the rows"
+    notes = [f"In brackets: {share} intervals, from {drawn}, drawn with replacement."]
+    if facts.bootstrap == 0:
+        notes = ["Without intervals (bootstrap=0) nothing says which differences are chance."]
+    notes.append(f"A guess is {_guess(facts)}.")
+    if any(one.separate is not None for one in found):
+        tuned = getattr(facts.separate, "thresholds", None) is not None
+        cut = ", and thresholds tuned on folds" if tuned else ""
+        notes.append(
+            f"Alone: one model per task, learned on the same rows, with a ridge chosen on folds{cut}."
+        )
+    cuts = facts.judged.thresholds
+    if cuts is not None:
+        ends = f"{np.min(cuts):.3g}" if len(cuts) == 1 else f"{np.min(cuts):.3g} to {np.max(cuts):.3g}"
+        never = ", and inf is never reached" * bool(np.isinf(cuts).any())
+        notes.append(
+            f"A row is called positive where its score reaches the tuned threshold of its task: {ends}, where 0 is untuned{never}."
+        )
+    meanings = [clause for one in found if (clause := meaning_of(one.by))]
+    named = ("log", "mse")  # names that begin with a small letter
+    notes.append(". ".join(one if one[:3] in named else one[0].upper() + one[1:] for one in meanings) + ".")
+    fewest = min(len(y) for y in tasks.per_task(tasks.targets))
+    return notes + [
+        f"The mean {one.name} has no interval: that of the samples is wide and biased, for {fewest:,} labels in one task are too few."
+        for one in found
+        if not one.sound
+    ]
 
 
 def _alarms(facts: ReportContext, shown: np.ndarray) -> list[Panel]:

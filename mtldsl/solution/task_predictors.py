@@ -136,10 +136,10 @@ class PerTaskPredictor:
         W, b = self.of.coef, self.of.intercept
         b = np.zeros(W.shape[1]) if b is None else b
         if isinstance(inputs, list):
-            return self.answers(
-                [X @ w + shift for X, w, shift in zip(inputs, W.T, b, strict=True)], needs, typed
-            )
-        return self.answers(list((inputs @ W + b).T), needs, typed)
+            z = [X @ w + shift for X, w, shift in zip(inputs, W.T, b, strict=True)]
+        else:
+            z = list((inputs @ W + b).T)
+        return self.answers(z, needs, typed)
 
     def answers(self, z: list[np.ndarray], needs: Needs, typed: str) -> list[np.ndarray]:
         """Return what a measure needs of scores, one vector a task."""

@@ -85,15 +85,12 @@ def rows_of(data: DataArrays, kept: np.ndarray) -> DataArrays:
     """The data in some rows: of the shared inputs, or of the labelled rows, task after task."""
     m = len(data.counts)
     task = np.repeat(np.arange(m), data.counts)
-    if not data.shared:
-        return DataArrays(
-            data.inputs[kept], data.targets[kept], np.bincount(task[kept], minlength=m), shared=False
-        )
-    there = np.ones((m, len(kept)), dtype=bool) if data.mask is None else data.mask.T
-    chosen = np.broadcast_to(kept, there.shape)[there]
-    mask = None if data.mask is None else data.mask[kept]
+    chosen, mask = kept, None if data.mask is None else data.mask[kept]
+    if data.shared:
+        there = np.ones((m, len(kept)), dtype=bool) if data.mask is None else data.mask.T
+        chosen = np.broadcast_to(kept, there.shape)[there]
     counts = np.bincount(task[chosen], minlength=m)
-    return DataArrays(data.inputs[kept], data.targets[chosen], counts, shared=True, mask=mask)
+    return DataArrays(data.inputs[kept], data.targets[chosen], counts, data.shared, mask)
 
 
 def _choice(value, where: str) -> dict:

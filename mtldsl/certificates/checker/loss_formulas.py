@@ -275,12 +275,10 @@ class RowLossFormula(LossFormula):
             raise UnsupportedFormula(f"{word} with other coefficients for other classes")
         self.word, self.shape, self.true = word, (K, n), Interval.of(true.astype(float), exact)
         self.own = true.argmax(axis=0) * n + np.arange(n)  # places in a flat array
-        self.w = Interval.of(np.ones(n), exact) * coefficients[0]
-        if data.sample_weights is not None:
-            weights = np.asarray(data.sample_weights).reshape(K, n)
-            if not (weights == weights[0]).all():
-                raise UnsupportedFormula(f"{word} with other weights for other classes")
-            self.w = Interval.of(weights[0], exact) * coefficients[0]
+        weights = np.ones((K, n)) if data.sample_weights is None else data.sample_weights.reshape(K, n)
+        if not (weights == weights[0]).all():
+            raise UnsupportedFormula(f"{word} with other weights for other classes")
+        self.w = Interval.of(weights[0], exact) * coefficients[0]
 
     def value(self, z: Interval) -> Interval:
         table = z.reshape(*self.shape)

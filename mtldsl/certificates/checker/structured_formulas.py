@@ -95,18 +95,14 @@ class LabelGraphFormula(LossFormula):
             chosen = labels[rows]
             if not np.isin(chosen[:, self.truth[i] != GAP], (0, 1)).all():
                 raise UnsupportedFormula("a random labelling with a label that is neither 0 nor 1")
-            chosen = np.where(self.truth[i] == GAP, GAP, chosen)
-            p = u.like(weights[rows])
-            if len(chosen):
-                p = p / maximum(p.sum(), 1.0)
-            mean = (
-                product((self.indicators(chosen) - own[i]).T, p)
-                if len(chosen)
-                else u.like(np.zeros(own.shape[1]))
-            )
+            if not len(chosen):
+                means.append(u.like(np.zeros((1, own.shape[1]))))
+                continue
+            chosen, p = np.where(self.truth[i] == GAP, GAP, chosen), u.like(weights[rows])
+            p = p / maximum(p.sum(), 1.0)
+            mean = product((self.indicators(chosen) - own[i]).T, p)
             means.append((mean * self.w[i]).reshape(1, -1))
-            if len(chosen):
-                self.promised = self.promised + self._promise(i, chosen, p) * self.w[i]
+            self.promised = self.promised + self._promise(i, chosen, p) * self.w[i]
         return join_intervals(means).T.reshape(-1)
 
     def _promise(self, i: int, chosen, p: Interval) -> Interval:
