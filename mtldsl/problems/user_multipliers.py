@@ -29,6 +29,7 @@ class UserMultiplierSettings:
     feasibility_steps : steps between two looks at what is left
     residual_share    : above this size, what is left has to fall
     residual_factor   : by this factor, or there is no feasible division
+    balance_steps     : steps after which the two step lengths are balanced, by a factor that tends to 1
     """
 
     max_steps: int = 30_000
@@ -37,6 +38,7 @@ class UserMultiplierSettings:
     feasibility_steps: int = 500
     residual_share: float = 1e-3
     residual_factor: float = 0.9
+    balance_steps: int = 25
 
 
 SETTINGS = UserMultiplierSettings()
@@ -62,7 +64,7 @@ def divide_multipliers(
     Where no division is feasible the equation fails, which the caller sees.
 
     Source: Chambolle and Pock, "A first-order primal-dual algorithm for convex problems with applications to imaging", J. Math. Imaging
-    and Vision 40 (2011).
+    and Vision 40 (2011); the balance is that of Goldstein, Li and Yuan, "Adaptive primal-dual splitting methods", NIPS (2015).
     """
     names = [block.name for block in form.weight_blocks]
     terms = [form.functions[k] for k in free]
@@ -89,21 +91,22 @@ def divide_multipliers(
 def _primal_dual(form: NormalForm, terms: list[FunctionTerm], s: Blocks) -> list[np.ndarray]:
     x: Blocks = {name: np.zeros_like(array) for name, array in s.items()}
     v = [np.zeros(f.map.shape) for f in terms]
+    length = _length(terms)
     size = max((float(np.abs(array).max(initial=0.0)) for array in s.values()), default=0.0)
     size = size or 1.0
-    rate = 0.99 / max(_length(terms), 1e-300)  # the length of both steps
+    tau = sigma = 0.99 / max(length, 1e-300)
     work = sum(array.size * min(array.shape) for array in v)
-    before = np.inf
+    change, before = 0.5, np.inf
     for step in range(min(SETTINGS.max_steps, int(SETTINGS.max_entries / max(work, 1)))):
         gradient = {name: array.copy() for name, array in s.items()}
         for f, one in zip(terms, v, strict=True):
             f.map.add_adjoint(one, gradient)
-        after = {name: x[name] - rate * gradient[name] for name in x}
+        after = {name: x[name] - tau * gradient[name] for name in x}
         ahead = {name: 2.0 * after[name] - x[name] for name in x}
         new = []
         for f, one in zip(terms, v, strict=True):
-            y = one + rate * f.map.forward(ahead)
-            new.append(y - rate * f.prox(y / rate, 1.0 / rate))
+            y = one + sigma * f.map.forward(ahead)
+            new.append(y - sigma * f.prox(y / sigma, 1.0 / sigma))
         moved = [a - b for a, b in zip(new, v, strict=True)]
         still = max(float(np.abs(one).max(initial=0.0)) for one in moved)
         left = max(float(np.abs(one).max(initial=0.0)) for one in gradient.values())
@@ -113,8 +116,26 @@ def _primal_dual(form: NormalForm, terms: list[FunctionTerm], s: Blocks) -> list
             if left > max(SETTINGS.residual_share * size, SETTINGS.residual_factor * before):
                 break
             before = left
+        if step % SETTINGS.balance_steps == SETTINGS.balance_steps - 1:
+            tau, sigma, change = _balanced(terms, x, after, moved, tau, sigma, change)
         x, v = after, new
     return v
+
+
+def _balanced(terms, x: Blocks, after: Blocks, moved, tau: float, sigma: float, change: float):
+    """Longer steps on the side whose residual is the larger; (tau, sigma, how much the next may change)."""
+    step = {name: after[name] - x[name] for name in x}
+    primal = {name: array / tau for name, array in step.items()}
+    dual = 0.0
+    for f, one in zip(terms, moved, strict=True):
+        f.map.add_adjoint(one, primal)
+        dual += float(np.sum((one / sigma - f.map.linear(step)) ** 2))
+    p, d = np.sqrt(sum(float(np.sum(one**2)) for one in primal.values())), np.sqrt(dual)
+    if p > 2.0 * d:
+        return tau / (1.0 - change), sigma * (1.0 - change), 0.95 * change
+    if d > 2.0 * p:
+        return tau * (1.0 - change), sigma / (1.0 - change), 0.95 * change
+    return tau, sigma, change
 
 
 def _length(terms: list[FunctionTerm]) -> float:
@@ -144,11 +165,13 @@ def blocks_of(form: NormalForm, given: Any) -> Blocks:
         if isinstance(given, tuple) and len(given) == len(form.shapes) > 1 and np.ndim(given[0]) == 2:
             raise ModelError(
                 "several arrays are given, and not which is which",
-                write_instead="write {" + ", ".join(f"{name!r}: ..." for name in form.shapes) + "}")  # fmt: skip
+                write_instead="write {" + ", ".join(f"{name!r}: ..." for name in form.shapes) + "}",
+            )
         if len(weights) > 1:
             raise ModelError(
                 f"this model has {' and '.join(weights)}",
-                write_instead="write {" + ", ".join(f"{name!r}: ..." for name in weights) + "}")  # fmt: skip
+                write_instead="write {" + ", ".join(f"{name!r}: ..." for name in weights) + "}",
+            )
         given = {weights[0]: given}
     strange = [name for name in given if name not in form.shapes]
     if strange:
@@ -167,7 +190,9 @@ def blocks_of(form: NormalForm, given: Any) -> Blocks:
             turned = array.ndim == 2 and array.shape == form.shapes[name][::-1]
             raise ModelError(
                 f"{name} has shape {array.shape}; it must be {form.shapes[name]}"
-                + (": a row a feature, a column a task" if turned else ""), write_instead="write the transpose, .T" if turned else "")  # fmt: skip
+                + (": a row a feature, a column a task" if turned else ""),
+                write_instead="write the transpose, .T" if turned else "",
+            )
         x[name] = array
     return x
 
@@ -231,7 +256,8 @@ def by_loss(form: NormalForm, given: Any) -> list:
         if len(form.losses) > 1:
             raise ModelError(
                 f"this model has {len(form.losses)} losses",
-                write_instead="write {" + ", ".join(f"{loss.typed!r}: ..." for loss in form.losses) + "}")  # fmt: skip
+                write_instead="write {" + ", ".join(f"{loss.typed!r}: ..." for loss in form.losses) + "}",
+            )
         return [given]
     names = [loss.typed for loss in form.losses]
     strange = next((name for name in given if name not in names), None)
@@ -240,9 +266,14 @@ def by_loss(form: NormalForm, given: Any) -> list:
         if strange is not None and all(name in form.losses[0].tasks.task_names for name in given):
             raise ModelError(
                 f"{strange!r} is a task",
-                write_instead="write a list, the vectors in the order of tasks.task_names")  # fmt: skip
+                write_instead="write a list, the vectors in the order of tasks.task_names",
+            )
         raise ModelError(
-            f"there is no loss {strange!r}" if strange is not None else f"the multipliers of {missing} are not given", write_instead=f"write {{{', '.join(f'{name!r}: ...' for name in names)}}}")  # fmt: skip
+            f"there is no loss {strange!r}"
+            if strange is not None
+            else f"the multipliers of {missing} are not given",
+            write_instead=f"write {{{', '.join(f'{name!r}: ...' for name in names)}}}",
+        )
     return [given[name] for name in names]
 
 
@@ -254,7 +285,8 @@ def multipliers_of(loss: LossTerm, given: Any) -> np.ndarray:
         task, row = loss.tasks.place(int(strange[0]))
         raise ModelError(
             f"the multiplier of task {loss.tasks.task_names[task]!r}, row {row} is {u[strange[0]]}",
-            write_instead=f"write finite numbers up to {MAX_MAGNITUDE:.3g}")  # fmt: skip
+            write_instead=f"write finite numbers up to {MAX_MAGNITUDE:.3g}",
+        )
     return u
 
 
