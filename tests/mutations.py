@@ -152,8 +152,8 @@ MUTATIONS = [
     M("solvers.linear_systems.task_matrices", "else loss.scale / loss.scale.mean()", "else loss.scale",
       "penalties are balanced later: the same point by other steps"),
     M("solvers.admm.iteration", "2.0 * w - self.s - self.constant", "2.0 * w - self.s"),
-    M("solvers.admm.iteration", "multipliers = self.metric * (self.s - w)\n        self.penalties = penalties", "multipliers = self.s - w\n        self.penalties = penalties",
-      "the steps go on from other multipliers, to the same points, whose certificates are their own"),
+    M("solvers.admm.iteration", "multipliers = self.metric * (self.s - w)\n        quotients", "multipliers = self.s - w\n        quotients",
+      "penalties are balanced by other quotients: the same point by other steps"),
     M("solvers.linear_systems.closed_form", "y_mean - x_mean @ W[:, i] if facts.intercept", "y_mean if facts.intercept"),
     M("solvers.proximal_gradient.proximal_gradient", "if curved <= self.L * length", "if True or curved <= self.L * length"),
     # ---- reductions

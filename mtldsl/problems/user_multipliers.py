@@ -165,11 +165,13 @@ def blocks_of(form: NormalForm, given: Any) -> Blocks:
         if isinstance(given, tuple) and len(given) == len(form.shapes) > 1 and np.ndim(given[0]) == 2:
             raise ModelError(
                 "several arrays are given, and not which is which",
-                write_instead="write {" + ", ".join(f"{name!r}: ..." for name in form.shapes) + "}")  # fmt: skip
+                write_instead="write {" + ", ".join(f"{name!r}: ..." for name in form.shapes) + "}",
+            )
         if len(weights) > 1:
             raise ModelError(
                 f"this model has {' and '.join(weights)}",
-                write_instead="write {" + ", ".join(f"{name!r}: ..." for name in weights) + "}")  # fmt: skip
+                write_instead="write {" + ", ".join(f"{name!r}: ..." for name in weights) + "}",
+            )
         given = {weights[0]: given}
     strange = [name for name in given if name not in form.shapes]
     if strange:
@@ -188,7 +190,9 @@ def blocks_of(form: NormalForm, given: Any) -> Blocks:
             turned = array.ndim == 2 and array.shape == form.shapes[name][::-1]
             raise ModelError(
                 f"{name} has shape {array.shape}; it must be {form.shapes[name]}"
-                + (": a row a feature, a column a task" if turned else ""), write_instead="write the transpose, .T" if turned else "")  # fmt: skip
+                + (": a row a feature, a column a task" if turned else ""),
+                write_instead="write the transpose, .T" if turned else "",
+            )
         x[name] = array
     return x
 
@@ -252,7 +256,8 @@ def by_loss(form: NormalForm, given: Any) -> list:
         if len(form.losses) > 1:
             raise ModelError(
                 f"this model has {len(form.losses)} losses",
-                write_instead="write {" + ", ".join(f"{loss.typed!r}: ..." for loss in form.losses) + "}")  # fmt: skip
+                write_instead="write {" + ", ".join(f"{loss.typed!r}: ..." for loss in form.losses) + "}",
+            )
         return [given]
     names = [loss.typed for loss in form.losses]
     strange = next((name for name in given if name not in names), None)
@@ -261,9 +266,14 @@ def by_loss(form: NormalForm, given: Any) -> list:
         if strange is not None and all(name in form.losses[0].tasks.task_names for name in given):
             raise ModelError(
                 f"{strange!r} is a task",
-                write_instead="write a list, the vectors in the order of tasks.task_names")  # fmt: skip
+                write_instead="write a list, the vectors in the order of tasks.task_names",
+            )
         raise ModelError(
-            f"there is no loss {strange!r}" if strange is not None else f"the multipliers of {missing} are not given", write_instead=f"write {{{', '.join(f'{name!r}: ...' for name in names)}}}")  # fmt: skip
+            f"there is no loss {strange!r}"
+            if strange is not None
+            else f"the multipliers of {missing} are not given",
+            write_instead=f"write {{{', '.join(f'{name!r}: ...' for name in names)}}}",
+        )
     return [given[name] for name in names]
 
 
@@ -275,7 +285,8 @@ def multipliers_of(loss: LossTerm, given: Any) -> np.ndarray:
         task, row = loss.tasks.place(int(strange[0]))
         raise ModelError(
             f"the multiplier of task {loss.tasks.task_names[task]!r}, row {row} is {u[strange[0]]}",
-            write_instead=f"write finite numbers up to {MAX_MAGNITUDE:.3g}")  # fmt: skip
+            write_instead=f"write finite numbers up to {MAX_MAGNITUDE:.3g}",
+        )
     return u
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -224,8 +225,8 @@ def resample_measure(
             by, y, p, tasks.task_names, table=tasks.is_shared, weights=w[0] if w else None, typed=typed
         )
 
-    labels = hash(b"".join(np.ascontiguousarray(one).tobytes() for one in truth))
-    rows = labels, str(rng.bit_generator.state), None if units is None else hash(np.asarray(units).tobytes())
+    labels = _digest(*truth)
+    rows = labels, str(rng.bit_generator.state), None if units is None else _digest(np.asarray(units))
     draws = (draw_counts(tasks, units, rng) for _ in range(n))
     quick = counted_measures(by) if weights is None else None
     if quick is None:
@@ -234,6 +235,14 @@ def resample_measure(
     else:
         found = _of_counts(quick, tasks, truth, predicted, draws)
     return ScoreIntervals(by.name, tasks.task_names, score(None), found, level, rows)
+
+
+def _digest(*arrays: np.ndarray) -> str:
+    """Equal for equal arrays, in every process."""
+    found = hashlib.sha256()
+    for one in arrays:
+        found.update(repr(one.shape).encode() + np.ascontiguousarray(one).tobytes())
+    return found.hexdigest()
 
 
 def _of_counts(quick: Counted, tasks: Tasks, truth, predicted, draws) -> list[Score]:
