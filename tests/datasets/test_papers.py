@@ -129,7 +129,7 @@ def test_where_the_data_may_be(tmp_path, monkeypatch):
     assert data_folder() == tmp_path and data_folder("here") == data_folder().__class__("here")
     with pytest.raises(DataError, match=r"school\.mat: there is no such file"):
         datasets.load_school()
-    with pytest.raises(DataError, match=r"no such set; write one of enb"):
+    with pytest.raises(DataError, match=r"write one of 'enb', 'atp1d', 'andro'"):
         datasets.load_multi_target("sf1")
     with pytest.raises(DataError, match=r"part='valid'"):
         datasets.load_flags(part="valid")
