@@ -1,16 +1,18 @@
-"""Parts of numba that are not public, for sealed files of compiled functions: used by `utils.jit` alone."""
+"""Parts of numba that are not public, for sealed files of compiled functions and a shorter compile: used by `utils.jit` alone."""
 
 from __future__ import annotations
 
 import hashlib
 import pickle
 import warnings
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
 import numba
 from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
+from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 from numba.core.registry import CPUDispatcher
@@ -25,6 +27,7 @@ from mtldsl.utils import compilation
 # begins with a SHA-256 of what follows and of all it was made from: a file that does not fit is compiled anew and overwritten.
 
 _SEAL_BYTES = 32  # bytes of a SHA-256
+_KEPT = "inner functions as bitcode"  # what is in the files, apart from what it was made of
 _said = False
 
 
@@ -71,6 +74,10 @@ class _CompiledFunction(CPUDispatcher):
 
 class _InternalFunction(_CompiledFunction):
     """Machine code that Python has no way into: a call would end the process."""
+
+    def compile(self, sig):
+        with only(cast(Any, self.targetctx).codegen(), self.py_func.__qualname__):
+            return super().compile(sig)
 
     def __call__(self, *args, **kwargs):
         raise TypeError(f"{self.__name__} is compiled for other compiled functions alone (inside=True)")
@@ -153,7 +160,7 @@ def _stamp(function, source) -> str:
     """A fingerprint of what the code of a function follows from: its own source file, and those of the compiled functions, the constants
     and the named tuples that this file has from others.
     """
-    facts = [repr(source)]
+    facts = [repr(source), _KEPT]
     for name, value in sorted(function.__globals__.items()):
         if isinstance(value, Dispatcher):
             facts.append(
@@ -177,3 +184,51 @@ def _say_once(error: Exception) -> None:
             "Set NUMBA_CACHE_DIR to a folder that can be written to",
             stacklevel=4,
         )
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Inner compiled functions as their callers link them: neither optimised nor made machine code by themselves.
+#
+# numba optimises an inner function, makes machine code of it that nobody calls, and optimises it once more in every caller: here, the
+# first two are left out, a quarter of what a kernel of several functions takes to compile.
+
+
+class _LinkedCode(JITCodeLibrary):
+    """Code that is never called by its address: it is in no engine, and has no environment there."""
+
+    @property
+    def codegen(self):
+        return self
+
+    def set_env(self, name, env):
+        """Only functions that hold Python's objects read it."""
+
+    def _optimize_final_module(self):
+        """Callers do, with what they know of the arguments."""
+
+    def _finalize_final_module(self):
+        self._finalize_dynamic_globals()
+        self._verify_declare_only_symbols()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name):
+        return 0
+
+    def serialize_using_object_code(self):
+        return self.serialize_using_bitcode()
+
+
+@contextmanager
+def only(codegen, name: str) -> Iterator[None]:
+    """In this block, `codegen` makes the library called `name` such a one."""
+    with global_compiler_lock:
+        before = codegen.create_library
+
+        def create(wanted, **options):
+            return _LinkedCode(codegen, wanted, **options) if wanted == name else before(wanted, **options)
+
+        codegen.create_library = create
+        try:
+            yield
+        finally:
+            codegen.create_library = before

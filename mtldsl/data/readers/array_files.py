@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
-import pickle
 import subprocess
 import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -52,8 +52,12 @@ class MatProcessSettings:
 SETTINGS = MatProcessSettings()
 
 
-#: A variable that is neither numbers, text nor cells, such as a structure: `dtype` says what it is.
-OtherVariable = SimpleNamespace
+@dataclass(frozen=True)
+class OtherVariable:
+    """A variable that is neither numbers, text nor cells, such as a structure."""
+
+    dtype: str
+    shape: tuple = ()
 
 
 def mat_variables(path) -> dict[str, np.ndarray | sparse.csc_array | OtherVariable]:
@@ -86,11 +90,11 @@ def mat_variables(path) -> dict[str, np.ndarray | sparse.csc_array | OtherVariab
             f"cannot be read as a MATLAB file: {_ended(done)}; the file is damaged, or made to do that",
             term=path,
         )
-    with reading(path, "a MATLAB file"):
-        answer = pickle.loads(done.stdout)
-    if isinstance(answer, str):
-        raise DataError(answer, term=path)
-    return answer
+    with reading(path, "a MATLAB file"), np.load(io.BytesIO(done.stdout), allow_pickle=False) as archive:
+        answer = json.loads(str(archive["about"]))
+        if "error" in answer:
+            raise DataError(f"{answer['error']}", term=path)
+        return {name: _restored(about, archive) for name, about in answer["variables"].items()}
 
 
 def _ended(done: subprocess.CompletedProcess) -> str:
@@ -98,6 +102,20 @@ def _ended(done: subprocess.CompletedProcess) -> str:
         return f"scipy's reader crashed on it (signal {-done.returncode})"
     last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
     return f"scipy's reader failed ({last[0] if last else done.returncode})"
+
+
+def _restored(about: Any, archive):
+    if isinstance(about, int):
+        return archive[f"arr_{about}"]
+    if "other" in about:
+        return OtherVariable(about["other"])
+    shape = tuple(about["shape"])
+    if "sparse" in about:
+        return sparse.csc_array(tuple(_restored(one, archive) for one in about["sparse"]), shape)
+    cells = np.empty(len(about["cells"]), dtype=object)
+    for k, one in enumerate(about["cells"]):
+        cells[k] = _restored(one, archive)
+    return cells.reshape(shape)
 
 
 def read_mat(

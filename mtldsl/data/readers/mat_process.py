@@ -1,12 +1,11 @@
 """The program that reads a MATLAB file for `array_files`, in a process of its own: python mat_process.py FILE BYTES SECONDS.
 
-scipy's compiled reader follows the sizes that a file claims, and ends its process on some damaged ones. To the standard output goes a
-pickle of the variables by name, or of the error that there was. It imports nothing of mtldsl.
+scipy's compiled reader follows the sizes that a file claims, and ends its process on some damaged ones. To the standard output goes an
+archive of NumPy with a JSON description and all arrays. It imports nothing of mtldsl.
 """
 
-import pickle
+import json
 import sys
-from types import SimpleNamespace
 
 
 def limit(memory: int, seconds: int) -> None:
@@ -23,41 +22,42 @@ def limit(memory: int, seconds: int) -> None:
         resource.setrlimit(which, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
 
 
-def plain(value):
-    """A variable without scipy's own classes: an array, CSC, an array of objects for cells; of what is none of these its type alone."""
+def described(value, arrays: list) -> int | dict:
+    """A variable as JSON holds it; its arrays go to the list, and their numbers stand for them."""
     import numpy as np
     from scipy import sparse
 
     if sparse.issparse(value):
-        value = sparse.csc_array(value)
+        value = value.tocsc()
         value.check_format(full_check=True)
-        return value
+        parts = [described(one, arrays) for one in (value.data, value.indices, value.indptr)]
+        return {"sparse": parts, "shape": value.shape}
     if not isinstance(value, np.ndarray):
-        return SimpleNamespace(dtype=type(value).__name__, shape=())
+        return {"other": type(value).__name__}
+    if value.dtype == object:
+        return {"cells": [described(one, arrays) for one in value.ravel()], "shape": value.shape}
     if value.dtype.names is not None:
-        return SimpleNamespace(dtype=str(value.dtype), shape=())
-    if value.dtype != object:
-        return np.array(value)
-    cells = np.empty(value.shape, dtype=object)
-    for place in np.ndindex(value.shape):
-        cells[place] = plain(value[place])
-    return cells
+        return {"other": str(value.dtype)}
+    arrays.append(np.ascontiguousarray(value))
+    return len(arrays) - 1
 
 
 def main(path: str, memory: str, seconds: str) -> None:
     limit(int(memory), int(seconds))
+    import numpy as np
     from scipy.io import loadmat
 
-    answer: dict | str
+    arrays: list = []
     try:
-        answer = {name: plain(value) for name, value in loadmat(path).items() if name[:2] != "__"}
+        variables = {name: value for name, value in loadmat(path).items() if name[:2] != "__"}
+        answer = {"variables": {name: described(value, arrays) for name, value in variables.items()}}
     except NotImplementedError:
-        answer = "MATLAB files of version 7.3 cannot be read; save it with -v7"
+        answer = {"error": "MATLAB files of version 7.3 cannot be read; save it with -v7"}
     except MemoryError:
-        answer = "cannot be read as a MATLAB file: it needs more memory than there is"
+        answer = {"error": "cannot be read as a MATLAB file: it needs more memory than there is"}
     except Exception as error:  # of damaged bytes, of any kind
-        answer = f"cannot be read as a MATLAB file: {error or type(error).__name__}"
-    pickle.dump(answer, sys.stdout.buffer)
+        answer = {"error": f"cannot be read as a MATLAB file: {error or type(error).__name__}"}
+    np.savez(sys.stdout.buffer, *([] if "error" in answer else arrays), about=np.array(json.dumps(answer)))
     sys.stdout.buffer.flush()
 
 
