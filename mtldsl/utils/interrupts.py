@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _signal  # pyrefly: ignore[missing-import]
 import os
 import queue
 import signal
@@ -29,6 +30,8 @@ from mtldsl.utils.caching import setting
 #
 # A handler is put in place only in the main thread, only where a signal has the one that Python starts with (a program's own is
 # left alone, and so is SIGTERM in a worker of `multiprocessing`, whose pool ends it that way), and it is taken back at the end.
+
+# what `signal` wraps, whose functions turn every number and handler into a member of an enumeration and back
 
 
 @dataclass(frozen=True)
@@ -118,8 +121,8 @@ def handle_signals(raises: bool = False, of_parts: bool = False):
         _state.raises, _state.answered, _state.of_parts = kept, answered, parts
         _state.pending, _state.deferred = False, _state.deferred and not before
         for number, handler in before.items():
-            if signal.getsignal(number) is _hear:
-                signal.signal(number, handler)
+            if _signal.getsignal(number) is _hear:
+                _signal.signal(number, handler)
 
 
 @contextmanager
@@ -255,10 +258,10 @@ def _install() -> dict:
         usual[signal.SIGTERM] = signal.SIG_DFL
     found = {}
     for number, handler in usual.items():
-        before = signal.getsignal(number)
+        before = _signal.getsignal(number)
         if before == handler:
             try:
-                signal.signal(number, _hear)
+                _signal.signal(number, _hear)
             except ValueError:  # not the main interpreter
                 return found
             found[number] = before

@@ -34,7 +34,7 @@ class TreeNode:
     """One group of tasks; `kernel` is the position of its weight, None for a task that has none of its own."""
 
     name: str
-    tasks: frozenset[int]  # positions
+    tasks: np.ndarray  # positions, ascending
     kernel: int | None
     parent: TreeNode | None = None
     children: list[TreeNode] = field(default_factory=list)
@@ -53,33 +53,42 @@ def nodes_of(weights: Any, view: str | None = None) -> list[TreeNode]:
     DataError where a similarity is not a group of tasks (an indicator, as of `tree`, `clusters`, `union` or `individual`), and where
     two groups share some tasks only.
     """
-    nodes: list[TreeNode] = []
-
-    def add(name: str, tasks: frozenset[int], kernel: int | None) -> None:
-        """Below the smallest group that holds these tasks: the last of them, since groups come by their sizes."""
-        crossing = [node for node in nodes if tasks & node.tasks and not tasks <= node.tasks]
-        if crossing:
+    chosen = _of_view(weights, view)
+    members = {m: _group(weights, m) for m in chosen}
+    order = sorted(
+        chosen, key=lambda m: -len(members[m])
+    )  # stable: of equal groups the one named first is above
+    smallest: list[TreeNode | None] = [None] * len(
+        weights.task_names
+    )  # of every task, its smallest group so far
+    nodes = []
+    for m in order:
+        holding = {id(smallest[t]): smallest[t] for t in members[m]}
+        if len(holding) > 1:
+            other = max((node for node in holding.values() if node is not None), key=lambda node: node.depth)
             raise DataError(
-                f"{name!r} and {crossing[-1].name!r} have some tasks in common, and neither holds the other: these groups form "
+                f"{weights.names[m]!r} and {other.name!r} have some tasks in common, and neither holds the other: these groups form "
                 "no tree"
             )
-        parent = next((node for node in reversed(nodes) if tasks <= node.tasks), None)
-        node = TreeNode(name, tasks, kernel, parent, depth=0 if parent is None else parent.depth + 1)
-        nodes.append(node)
-        if parent is not None:
-            parent.children.append(node)
-
-    members = {m: _group(weights, m) for m in _of_view(weights, view)}
-    # stable: of equal groups the one named first is above
-    for m in sorted(members, key=lambda m: -len(members[m])):
-        add(weights.names[m], members[m], m)
-    named = {task for node in nodes if node.is_task for task in node.tasks}
-    for task, name in enumerate(weights.task_names):
-        if task not in named:
-            add(name, frozenset([task]), None)
+        node = TreeNode(weights.names[m], members[m], m)
+        _attach(node, next(iter(holding.values())), nodes)
+        for t in members[m]:
+            smallest[t] = node
+    for t, name in enumerate(weights.task_names):
+        above = smallest[t]
+        if above is None or not above.is_task:
+            _attach(TreeNode(name, np.array([t]), None), above, nodes)
     for node in nodes:
-        node.children.sort(key=lambda child: (min(child.tasks), -len(child.tasks)))
+        node.children.sort(key=lambda child: (int(child.tasks[0]), -len(child.tasks)))
     return nodes
+
+
+def _attach(node: TreeNode, parent: TreeNode | None, nodes: list[TreeNode]) -> None:
+    node.parent = parent
+    if parent is not None:
+        parent.children.append(node)
+        node.depth = parent.depth + 1
+    nodes.append(node)
 
 
 def _of_view(weights: Any, view: str | None) -> list[int]:
@@ -98,7 +107,7 @@ def _of_view(weights: Any, view: str | None) -> list[int]:
     return [m for m, own in enumerate(weights.views) if own == view]
 
 
-def _group(weights: Any, m: int) -> frozenset[int]:
+def _group(weights: Any, m: int) -> np.ndarray:
     """The tasks whose indicator the m-th similarity is."""
     factor = weights.factors[m]
     column = factor.toarray()[:, 0] if factor.shape[1] == 1 else np.zeros(0)
@@ -108,7 +117,7 @@ def _group(weights: Any, m: int) -> frozenset[int]:
             f"the similarity {weights.names[m]!r} is not a group of tasks, and so not a node of a tree; a picture of the similarity of tasks "
             "is heatmap(solution.kernel_weights)"
         )
-    return frozenset(tasks.tolist())
+    return tasks
 
 
 @dataclass(frozen=True)
@@ -222,7 +231,7 @@ def _places(nodes: list[TreeNode]) -> tuple[np.ndarray, np.ndarray]:
     x = np.array([last if node.is_task else node.depth for node in nodes], float)
     y, row = np.zeros(len(nodes)), 0
     open_nodes = [node for node in reversed(nodes) if node.parent is None]
-    open_nodes.sort(key=lambda node: -min(node.tasks))
+    open_nodes.sort(key=lambda node: -int(node.tasks[0]))
     while open_nodes:
         node = open_nodes.pop()
         if not node.children:
