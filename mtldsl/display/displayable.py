@@ -67,6 +67,16 @@ class Comparison(Displayable):
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.verdict()[0]}>"
 
+    def __rich__(self):
+        from rich.console import Group
+        from rich.markup import escape
+        from rich.table import Table as RichTable
+
+        table = RichTable(*self.head)
+        for row in self.rows():
+            table.add_row(*map(escape, row))
+        return Group(escape(self.model), table, *map(escape, self.verdict()))
+
     def _panel(self) -> Panel:
         first, *others = self.verdict()
         return Panel(

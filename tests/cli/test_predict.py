@@ -111,4 +111,4 @@ def test_arrays_are_read_too(model, tmp_path, command_line):
     assert code == 0 and [float(row["a"]) for row in table(out)] == expected
     np.savez(file, X=np.ones((2, 4)))
     code, _, err = command_line("predict", path, file)
-    assert code == 2 and "X has 4 columns, but the model was learned on 3" in err
+    assert code == 2 and "X has shape (2, 4), but the model was learned on 3 features" in err
