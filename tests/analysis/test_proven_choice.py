@@ -281,8 +281,8 @@ def labelled_tasks():
 def check_beside_a_ridge(tasks, metric, **options):
     W, lam = mtl.Weights(tasks, intercept=True), mtl.Parameter(1.0)
     problem = mtl.minimize(mtl.logistic_loss(W, tasks) + lam * mtl.ridge(W))
-    options |= {"folds": 3, "metric": metric, "max_fits": 6}
-    check_a_band(problem, lam, (0.1, 30.0), np.geomspace(29.9, 0.11, 8), 1e-7, 0.05, **options)
+    options |= {"folds": 2, "metric": metric, "max_fits": 6}
+    check_a_band(problem, lam, (0.1, 30.0), np.geomspace(29.9, 0.11, 6), 1e-7, 0.05, **options)
 
 
 def test_few_fits_prove_less_and_say_so():

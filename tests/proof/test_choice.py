@@ -69,7 +69,7 @@ def test_saved_choices_are_confirmed(tmp_path, case):
     """The checker proves what the search did, to a little more: it finds intercepts and rounding in its own way."""
     problem, lam, tasks = model(*case)
     metric = case[3]
-    found = choose(problem, lam, metric, regret=0.1, max_fits=4)
+    found = choose(problem, lam, metric, regret=0.1, max_fits=3)
     verdict = mtl.verify_proof(found.proof.save(tmp_path / "choice.npz"), problem)
     assert verdict.holds and verdict.model_is_named and not verdict.notes
     low, high = verdict.score

@@ -240,5 +240,5 @@ def test_a_penalty_that_is_flat_far_out_beside_separable_labels():
     X = 10 ** rng.uniform(-2, 3) * rng.normal(size=(n, d))
     t, W = with_weights(mtl.Tasks.shared(X, np.sign(X @ rng.normal(size=(d, m)) + 1e-9)), intercept=False)
     problem = mtl.minimize(mtl.logistic_loss(W, t) + 61.0 * mtl.capped_trace_norm(W, 1, eps=0.01))
-    solution = problem.solve(max_iter=30)
+    solution = problem.solve(max_iter=10)
     assert solution.objective <= problem.form().value(problem.form().zeros())
