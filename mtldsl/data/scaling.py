@@ -52,9 +52,9 @@ class Scaling:
     def of(cls, inputs: list, center: bool, scale: bool) -> Scaling:
         """Statistics over all rows of all matrices; a constant column keeps scale 1."""
         n = sum(X.shape[0] for X in inputs)
-        # sums of many float32 numbers would be those of rounding errors
-        mean: Any = sum(np.asarray(X.sum(axis=0, dtype=float)).ravel() for X in inputs) / n
-        squares: Any = sum(squared_deviations(X.astype(float, copy=False), mean) for X in inputs)
+        # one at a time in float64: sums of many float32 numbers would be those of rounding errors
+        mean: Any = sum(np.asarray(_wide(X).sum(axis=0)).ravel() for X in inputs) / n
+        squares: Any = sum(squared_deviations(_wide(X), mean) for X in inputs)
         return cls.of_moments(n, mean, squares, center, scale)
 
     @classmethod
@@ -82,6 +82,10 @@ class Scaling:
                 return sparse.csr_array(X.multiply(1.0 / self.scale))
             X = as_dense(X, "centred inputs, which are dense,", "write standardize(center=False)", DataError)
         return (X - self.mean) / self.scale
+
+
+def _wide(X):
+    return X.astype(float, copy=False)
 
 
 def squared_deviations(X, mean) -> np.ndarray:

@@ -95,7 +95,7 @@ def npz_rows(path: str, label: str | None, task: str | None, weights: str | None
     """One archive: inputs as scipy.sparse.save_npz writes them, or a dense X; labels, and the arrays that are named."""
     roles: dict = {"labels": (label,) if label else ("Y", "y")}
     roles |= {"task": (task,)} if task not in (None, "file") else {}
-    roles |= {"sample_weights": (weights,)} if weights else {}
+    roles |= {"sample_weights": (weights,)} if weights is not None else {}
     X, found = npz_arrays(Path(path), roles, ("feature_names", "task_names"))
     Y, names = found["labels"], (found["feature_names"], found["task_names"])
     ids = np.full(len(Y), stem(path), dtype=object) if task == "file" else found.get("task")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, fields
 from itertools import pairwise
-from operator import itemgetter
 from time import perf_counter
 from typing import Any
 
@@ -94,6 +93,10 @@ class Layers:
     def outputs(self, X) -> np.ndarray:
         """The outputs of all tasks, (n, m)."""
         return self.features(X) @ self.W + self.intercept
+
+    def output_of(self, X, task: int) -> np.ndarray:
+        """The outputs of one task, (n,)."""
+        return self.features(X) @ self.W[:, task] + self.intercept[task]
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -258,33 +261,56 @@ class TrainingStatistics:
 # Tasks as rows of inputs that a network sees once, however many tasks have a label there.
 
 
-@dataclass(frozen=True, eq=False)
 class Batch:
-    """Samples whose arrays are taken together: X (R, d), labels and weights (R, m); weight 0 where a label is missing, as it is for all tasks
-    but its own in a row of separate inputs."""
+    """Samples whose arrays are taken together."""
 
-    X: Any
-    labels: Any
-    weights: Any
-
-    def map(self, function) -> Batch:
+    def map(self, function) -> Any:
         """The same samples with every array replaced."""
-        return Batch(*map(function, (self.X, self.labels, self.weights)))
+        return type(self)(*map(function, vars(self).values()))
+
+    def rows(self, index) -> Any:
+        return self.map(lambda array: array[index])
 
 
-def as_samples(tasks: Tasks, scales: TrainingStatistics, weights=None) -> Batch:
+@dataclass(frozen=True, eq=False)
+class SharedBatch(Batch):
+    """A label of every task at each row: X (R, d), labels and weights (R, m); weight 0 where a label is missing."""
+
+    X: object
+    labels: object
+    weights: object
+
+    def squares(self, H, W, intercept):
+        """Weighted squared residuals, one a label, of features H (R, p)."""
+        return self.weights * (self.labels - (H @ W + intercept)) ** 2
+
+
+@dataclass(frozen=True, eq=False)
+class SeparateBatch(Batch):
+    """Each row belongs to one task: X (R, d), labels, weights and the task's position (R,)."""
+
+    X: object
+    labels: object
+    weights: object
+    task: object
+
+    def squares(self, H, W, intercept):
+        """Weighted squared residuals, one a label, of features H (R, p)."""
+        outputs = (H * W.T[self.task]).sum(1) + intercept[self.task]
+        return self.weights * (self.labels - outputs) ** 2
+
+
+def as_samples(tasks: Tasks, scales: TrainingStatistics, weights=None) -> SharedBatch | SeparateBatch:
     """The tasks on those scales; `weights` (N,) in place of the tasks' sample weights. Rows without any label are left out."""
+    labels = scales.scaled_labels(tasks)
     if weights is None:
         weights = np.ones(tasks.n_samples) if tasks.sample_weights is None else tasks.sample_weights
-    flat = scales.scaled_labels(tasks), np.asarray(weights)
-    if tasks.is_shared:
-        X, Y, S = tasks.X, *(np.nan_to_num(label_table(tasks, one)) for one in flat)
-    else:
-        X, (Y, S) = np.vstack(tasks.inputs), np.zeros((2, tasks.n_samples, tasks.n_tasks))
-        own = np.arange(tasks.n_samples), tasks.task_of
-        Y[own], S[own] = flat
+    if not tasks.is_shared:
+        X = scales.inputs.apply(np.vstack(tasks.inputs))
+        return SeparateBatch(X, labels, np.array(weights), np.array(tasks.task_of))
+    Y, S = (np.nan_to_num(label_table(tasks, flat)) for flat in (labels, np.asarray(weights)))
     labelled = S.any(axis=1)
-    return Batch(scales.inputs.apply(X)[labelled], Y[labelled], S[labelled])
+    return SharedBatch(scales.inputs.apply(tasks.X)[labelled], Y[labelled], S[labelled])
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -385,7 +411,7 @@ class _TrainingRun:
         H = samples.X
         for A, c in self.hidden:
             H = function(H @ A + c)
-        return (samples.weights * (samples.labels - (H @ self.W + self.intercept)) ** 2).sum()
+        return samples.squares(H, self.W, self.intercept).sum()
 
     def penalties(self):
         total = self.torch.zeros((), dtype=self.torch.float64)
@@ -400,16 +426,17 @@ class _TrainingRun:
         best_error, history, began = math.inf, [], perf_counter()
         n_rows = len(self.samples.X)
         batch = n_rows if self.options.batch_size is None else min(self.options.batch_size, n_rows)
-        schedule = self.torch.optim.lr_scheduler.CosineAnnealingLR(
-            self.optimizer, self.options.epochs * math.ceil(n_rows / batch)
-        )
+        n_steps = self.options.epochs * math.ceil(n_rows / batch)
+        step = 0
         for epoch in range(1, self.options.epochs + 1):
             self.epoch = epoch
             order = self.torch.from_numpy(self.rng.permutation(n_rows))
             for rows in order.split(batch):
-                samples = self.samples if batch == n_rows else self.samples.map(itemgetter(rows))
-                self._step(samples, n_rows / len(rows))
-                schedule.step()
+                self._step(self.samples.rows(rows) if batch < n_rows else self.samples, n_rows / len(rows))
+                step += 1
+                rate = 0.5 * self.options.learning_rate * (1.0 + math.cos(math.pi * step / n_steps))
+                for group in self.optimizer.param_groups:
+                    group["lr"] = rate
             look = self._look(perf_counter() - began)
             history.append(look)
             error = look.get("validation", -epoch)  # without validation data, later is better

@@ -11,7 +11,7 @@ import numpy as np
 
 from mtldsl.certificates.certificate import Certificate
 from mtldsl.certificates.dual_bound import over
-from mtldsl.errors import ModelError
+from mtldsl.errors import ModelError, SolverError
 from mtldsl.language.scalars import Parameter, put_back
 from mtldsl.normal_form.canonicalize import on_weights
 from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
@@ -306,19 +306,19 @@ def certified_points(
     form, made = problem.form(), Store()
     how: dict[str, Any] = {"max_seconds": None} | solve_options
     how = {name: how[name] for name in ("solver", "tol", "max_seconds")}
-    on_few_rows, last, facts = few_rows_pay(form, len(values)), None, facts_of_loss(problem)
+    on_few_rows = how["max_seconds"] is None and few_rows_pay(form, len(values))
+    last, facts = None, facts_of_loss(problem)
     with put_back([parameter]):
         for parameter.value in map(float, values):
             with interrupts.handle_signals(), path_cache(made), one_blas_thread():
-                form, blocks = problem.form(), None
-                if on_few_rows:
-                    small, recipe = FromStatistics().apply(form)
-                    outcome = _outcome(small, last, how)
-                    blocks = _proven(outcome, recipe, how["tol"])
-                    on_few_rows = blocks is not None  # else the next values would fare no better
-                if blocks is None:
+                form = problem.form()
+                found = _on_few_rows(form, last, how) if on_few_rows else None
+                if found is None:
+                    # the next values would fare no better on few rows, whose multipliers are no start here
+                    last, on_few_rows = None if on_few_rows else last, False
                     outcome = _outcome(form, last, how)
-                    blocks = outcome.blocks
+                    found = outcome, outcome.blocks
+                outcome, blocks = found
                 if outcome.interrupted or interrupts.is_signal_pending():
                     raise KeyboardInterrupt
             coef = coef_of(problem, blocks)
@@ -327,6 +327,21 @@ def certified_points(
                 blocks, coef, intercept, outcome.certificate, outcome.iterations, outcome.last_point, facts
             )
             yield last
+
+
+def _on_few_rows(
+    form: NormalForm, start: CertifiedPoint | None, how: dict[str, Any]
+) -> tuple[SolveResult, Blocks] | None:
+    """The outcome on few rows, and the weights that it proves of all; None where it proves too little. A signal raises KeyboardInterrupt."""
+    small, recipe = FromStatistics().apply(form)
+    try:
+        outcome = _outcome(small, start, how)
+    except SolverError:  # few rows hold less of the digits
+        return None
+    if outcome.interrupted:
+        raise KeyboardInterrupt
+    blocks = _proven(outcome, recipe, how["tol"])
+    return None if blocks is None else (outcome, blocks)
 
 
 def _outcome(form: NormalForm, start: CertifiedPoint | None, how: dict[str, Any]) -> SolveResult:

@@ -27,7 +27,8 @@ class UserMultiplierSettings:
     max_entries       : numbers that all steps together may touch
     division_tol      : what is left of the equation, and the last change of the multipliers, relative to their size, at the end
     feasibility_steps : steps between two looks at what is left
-    residual_share    : above this size, or where multipliers no longer change, what is left has to fall
+    residual_share    : above this size, what is left has to fall
+    travel_share      : below this size, too, where multipliers no longer change: weights move too little to change them again
     residual_factor   : by this factor, or there is no better division
     balance_steps     : steps after which the two step lengths are balanced, by a factor that tends to 1
     """
@@ -37,6 +38,7 @@ class UserMultiplierSettings:
     division_tol: float = 1e-11
     feasibility_steps: int = 500
     residual_share: float = 1e-3
+    travel_share: float = 1e-6
     residual_factor: float = 0.9
     balance_steps: int = 25
 
@@ -112,8 +114,8 @@ def _primal_dual(form: NormalForm, terms: list[FunctionTerm], s: Blocks) -> list
         if step and max(still, left) <= SETTINGS.division_tol * size:
             break
         if step % SETTINGS.feasibility_steps == SETTINGS.feasibility_steps - 1:
-            has_ended = left > SETTINGS.residual_share * size or still <= SETTINGS.division_tol * size
-            if has_ended and left > SETTINGS.residual_factor * before:
+            stays = still <= SETTINGS.division_tol * size and left <= SETTINGS.travel_share * size
+            if (left > SETTINGS.residual_share * size or stays) and left > SETTINGS.residual_factor * before:
                 break
             before = left
         if step % SETTINGS.balance_steps == SETTINGS.balance_steps - 1:
@@ -143,7 +145,8 @@ def _length(terms: list[FunctionTerm]) -> float:
 
     def norm(factor) -> float:
         sizes = abs(factor)
-        return float(np.sqrt(sizes.sum(axis=0).max() * sizes.sum(axis=1).max()))
+        columns, rows = (np.max(np.asarray(sizes.sum(axis=k)), initial=0.0) for k in (0, 1))
+        return float(np.sqrt(columns * rows))
 
     lengths = np.zeros(len(terms))
     for k, f in enumerate(terms):

@@ -7,7 +7,7 @@ import inspect
 import sys
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,15 @@ from mtldsl.utils.validation import INSTEAD, UnreadableError, distinct_names, is
 # --------------------------------------------------------------------------------------------------------------
 # Arrays as a user may hand them over: the same real numbers in a plain numpy array, or an error that says what to write.
 
+
+@dataclass(frozen=True)
+class ArraySettings:
+    """Size of checks: `slab_entries` are looked at in one go, so that a check of much data needs little memory."""
+
+    slab_entries: int = 1 << 20
+
+
+SETTINGS = ArraySettings()
 
 #: Whole numbers up to this one are exact in float64.
 MAX_EXACT_WHOLE = 2**53
@@ -63,16 +72,16 @@ def as_array(value, what: str, error: type[MTLError] = DataError, axes=AXES) -> 
         array = np.asarray(value)
     except Exception as problem:  # whatever a stranger's __array__ raises
         raise error(f"not an array of numbers ({problem})", term=what, write_instead=_SHAPES) from None
-    kind, size = array.dtype.kind, array.dtype.itemsize
-    if kind == "f" and isinstance(value, list | tuple) and _reaches(array, MAX_EXACT_WHOLE):
+    if array.dtype.kind == "f" and isinstance(value, list | tuple) and _reaches(array, MAX_EXACT_WHOLE):
         array = np.asarray(value, dtype=object)  # a whole number among them may have been rounded already
-    elif (kind in "iu" and size == 8 and _reaches(array, MAX_EXACT_WHOLE)) or (kind == "f" and size > 8):
-        array = array.astype(object)
-    if array.dtype.kind == "O":
+    kind = array.dtype.kind
+    if kind == "O":
         return _of_objects(array, value, what, error, axes)
     if kind not in "fiub":
         raise error(_KINDS.get(kind, f"{array.dtype} entries, not numbers"), term=what)
-    return array
+    if kind in "iu" and array.dtype.itemsize == 8:
+        _require_exact(array, what, error, axes)
+    return _narrowed(array, what, error, axes) if array.dtype.itemsize > 8 else array
 
 
 _SHAPES = "all rows need the same number of entries, and every entry is a number"
@@ -155,6 +164,36 @@ def _of_objects(array, value, what, error, axes) -> np.ndarray:
 def _is_no_number(one) -> bool:
     # NaT is missing too, but of a time, which is not a number either
     return is_missing(one) and not hasattr(one, "isoformat") and not isinstance(one, np.generic)
+
+
+def _require_exact(array, what, error, axes) -> None:
+    if not _reaches(array, MAX_EXACT_WHOLE):
+        return
+    flat = array.ravel()
+    for a in range(0, flat.size, SETTINGS.slab_entries):
+        part = flat[a : a + SETTINGS.slab_entries]
+        for k in np.flatnonzero((part > MAX_EXACT_WHOLE) | (part < -MAX_EXACT_WHOLE)):
+            _read_at(part[k], np.unravel_index(a + int(k), array.shape), what, error, axes)
+
+
+def _narrowed(array, what, error, axes) -> np.ndarray:
+    """From more than 64 bits, where no number ends as infinity or 0."""
+    with np.errstate(over="ignore", under="ignore"):
+        narrow = array.astype(float)
+    lost = (np.isinf(narrow) & np.isfinite(array)) | ((narrow == 0) & (array != 0))
+    for index in np.argwhere(lost)[:1]:
+        _read_at(array[tuple(index)], index, what, error, axes)
+    return narrow
+
+
+def _read_at(one, index, what, error, axes) -> None:
+    try:
+        read_number(one)
+    except UnreadableError as problem:
+        place = place_of(index, axes)
+        raise error(
+            f"{one}{place and f' in {place}'} {problem}", term=what, write_instead=problem.instead
+        ) from None
 
 
 # --------------------------------------------------------------------------------------------------------------

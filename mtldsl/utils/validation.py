@@ -140,7 +140,7 @@ def as_whole(value) -> int | None:
     return int(value) if whole else None
 
 
-def as_count(value, typed: str, least: int = 1, argument: str = "", most: int = 1 << 40) -> int:
+def as_count(value, typed: str, least: int = 1, argument: str = "", most: int | None = None) -> int:
     """A whole number of at least `least`; DataError for all else. `typed` is such as "folds(k".
 
     >>> as_count(1, "folds(k", 2)
@@ -148,10 +148,11 @@ def as_count(value, typed: str, least: int = 1, argument: str = "", most: int = 
     mtldsl.errors.DataError: folds(k=1): write a whole number of at least 2
     """
     number = as_whole(value)
-    if number is None or not least <= number <= most:
+    if number is None or number < least or (most is not None and number > most):
+        largest = "" if most is None else f" and at most {most}"
         raise DataError(
             term=f"{typed}={quoted(value)}" + ")" * typed.count("("),
-            write_instead=f"write a whole number of at least {least}",
+            write_instead=f"write a whole number of at least {least}{largest}",
             argument=argument,
         )
     return number
