@@ -314,7 +314,7 @@ def certified_points(
                 form = problem.form()
                 found = _on_few_rows(form, last, how) if on_few_rows else None
                 if found is None:
-                    # the next values would fare no better on few rows, whose multipliers are no start here
+                    # few rows would not serve the next values better, and their multipliers belong to them alone
                     last, on_few_rows = None if on_few_rows else last, False
                     outcome = _outcome(form, last, how)
                     found = outcome, outcome.blocks
