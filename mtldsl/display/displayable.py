@@ -24,7 +24,7 @@ class Displayable:
 
 
 # --------------------------------------------------------------------------------------------------------------
-# How a comparison of two sides is shown: as text, and in a notebook.
+# A comparison of two sides, as text and in a notebook.
 
 
 class Comparison(Displayable):

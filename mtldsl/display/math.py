@@ -13,8 +13,9 @@ from html import escape
 _TOKEN = re.compile(r"\\[A-Za-z]+|\\.|\s+|.", re.DOTALL)
 
 _GREEK_NAMES = "alpha beta gamma delta epsilon zeta eta theta kappa lambda mu nu xi rho sigma tau phi chi psi omega varepsilon"
-_GREEK: dict[str, str] = dict(zip(_GREEK_NAMES.split(), "αβγδεζηθκλμνξρστφχψωε", strict=True))
-_SYMBOLS: dict[str, str] = _GREEK | {
+#: The letter of each command of LaTeX, without its backslash.
+GREEK_LETTERS: dict[str, str] = dict(zip(_GREEK_NAMES.split(), "αβγδεζηθκλμνξρστφχψωε", strict=True))
+_SYMBOLS: dict[str, str] = GREEK_LETTERS | {
     "Gamma": "Γ", "Delta": "Δ", "Theta": "Θ", "Lambda": "Λ", "Sigma": "Σ", "Upsilon": "Υ", "Phi": "Φ", "Psi": "Ψ", "Omega": "Ω",
     "sum": "Σ", "leq": "≤", "geq": "≥", "infty": "∞", "cdot": "·", "top": "⊤", "forall": "∀", "min": "min", "max": "max",
     "log": "log", "exp": "exp", "quad": "  ", "in": "∈", "|": "‖", ",": " ", ";": " ", ":": " ", "!": "", " ": " ",

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from mtldsl.display.math import escape_name
+from mtldsl.display.math import GREEK_LETTERS, escape_name
 from mtldsl.errors import ModelError, Spelled
 from mtldsl.utils.arrays import read_dense, require_sound
 from mtldsl.utils.memory import require_memory
@@ -343,10 +343,7 @@ class _BinaryOperation(Scalar):
         return value
 
 
-_GREEK_NAMES = (
-    "alpha beta gamma delta epsilon zeta eta theta kappa lambda mu nu xi rho sigma tau phi chi psi omega"
-)
-_GREEK = {name: rf"\{name}" for name in _GREEK_NAMES.split()} | {"lam": r"\lambda"}
+_GREEK = {name: rf"\{name}" for name in GREEK_LETTERS} | {"lam": r"\lambda"}
 
 
 def _product_sign(symbol: str, right: Scalar) -> str:

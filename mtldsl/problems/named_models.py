@@ -21,7 +21,7 @@ _GIVEN = (
     "laplacian(L, gamma) or from_kernel(R)."
 )
 
-_KERNELS: tuple[NamedModel, ...] = (
+_KERNEL_MODELS: tuple[NamedModel, ...] = (
     NamedModel(
         name="MT-MKL",
         statement="C * hinge_loss(W, tasks) + mkl_norm(W, [union(), individual()], theta)",
@@ -84,7 +84,7 @@ _INPUTS = (
     "labels intercepts without a penalty, a column of ones in X all of them with one."
 )
 
-_LABEL_GRAPHS: tuple[NamedModel, ...] = (
+_LABEL_GRAPH_MODELS: tuple[NamedModel, ...] = (
     NamedModel(
         name="CGM",
         statement="clique_hinge(U, V, tasks) + lam * ridge(U) + lam * half_squared_k_support_norm(V, r)",
@@ -146,7 +146,7 @@ _SCALE_OF_LOG = (
 )
 
 #: name, word and what it means of the norms of SMTL
-_NORMS = (
+_NORM_VARIANTS = (
     ("l11", "l1_norm", "Few weights are not zero"),
     ("l21", "l21_norm", "Few features matter, in all tasks"),
     ("trace", "trace_norm", "Weights near a space of few dimensions"),
@@ -350,7 +350,7 @@ _FAMILIES: dict[str, tuple[NamedModel, ...]] = {
             "of the former.",
         ),
     ),
-    "Kernels between the tasks": _KERNELS,
+    "Kernels between the tasks": _KERNEL_MODELS,
     "Metrics of classification": (
         *(
             NamedModel(
@@ -363,7 +363,7 @@ _FAMILIES: dict[str, tuple[NamedModel, ...]] = {
                 ("F1", "FScore()", "the F-score"),
                 ("AUC", "AUC()", "the area under the ROC curve"),
             )
-            for norm, word, shared in _NORMS
+            for norm, word, shared in _NORM_VARIANTS
         ),
         *(
             NamedModel(
@@ -373,7 +373,7 @@ _FAMILIES: dict[str, tuple[NamedModel, ...]] = {
                 source=f"Baseline of {_SMTL}",
                 note="The 2 makes lam that of SMTL: the same as structured_hinge with ErrorRate() and lam.",
             )
-            for norm, word, shared in _NORMS
+            for norm, word, shared in _NORM_VARIANTS
         ),
         NamedModel(
             name="StructSVM",
@@ -382,7 +382,7 @@ _FAMILIES: dict[str, tuple[NamedModel, ...]] = {
             source='Joachims, "A support vector method for multivariate performance measures", ICML 2005',
         ),
     ),
-    "Graphs of labels": _LABEL_GRAPHS,
+    "Graphs of labels": _LABEL_GRAPH_MODELS,
 }
 
 MODELS: tuple[NamedModel, ...] = tuple(

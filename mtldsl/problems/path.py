@@ -315,7 +315,8 @@ def certified_points(
                 found = _on_few_rows(form, last, how) if on_few_rows else None
                 if found is None:
                     # few rows would not serve the next values better, and their multipliers belong to them alone
-                    last, on_few_rows = None if on_few_rows else last, False
+                    if on_few_rows:
+                        on_few_rows, last = False, None
                     outcome = _outcome(form, last, how)
                     found = outcome, outcome.blocks
                 outcome, blocks = found

@@ -197,9 +197,14 @@ def _stationarity(facts: dict, arrays) -> Stationarity:
 
 
 #: Fields that are one array each, or None.
-_ARRAYS = ("coef", "intercept", "thresholds", *(name for readout in READOUTS for name in readout.arrays))
+_ARRAY_FIELDS = (
+    "coef",
+    "intercept",
+    "thresholds",
+    *(name for readout in READOUTS for name in readout.arrays),
+)
 #: Other fields that JSON alone cannot hold; the rest is plain.
-_OBJECTS: tuple[ObjectField, ...] = (
+_OBJECT_FIELDS: tuple[ObjectField, ...] = (
     ObjectField("stationarity", "", lambda one: (asdict(one), {}), _stationarity),
     ObjectField.of("kernel_map", "kernels:", KernelMap),
     ObjectField.of("description", "", DataDescription),
@@ -216,8 +221,8 @@ def write_fields(path, fields: dict[str, Any]) -> Path:
     path = npz_path(as_path(path, "path of a solution"))
     plain = dict(fields)
     arrays = {f"block:{name}": array for name, array in plain.pop("blocks").items()}
-    arrays |= {name: array for name in _ARRAYS if (array := plain.pop(name)) is not None}
-    for kept in _OBJECTS:
+    arrays |= {name: array for name in _ARRAY_FIELDS if (array := plain.pop(name)) is not None}
+    for kept in _OBJECT_FIELDS:
         kept.put(plain.pop(kept.name), plain, arrays)
     arrays["json"] = np.array(json.dumps({"format": _FORMAT, **plain}, default=_to_plain))
     with atomic_file(path) as file:
@@ -282,8 +287,8 @@ def _restore(plain: dict, arrays: dict[str, np.ndarray]) -> None:
     plain["blocks"] = {
         name.removeprefix("block:"): a for name, a in arrays.items() if name.startswith("block:")
     }
-    plain |= {name: arrays.get(name) for name in _ARRAYS} | {"coef": arrays["coef"]}
-    for kept in _OBJECTS:
+    plain |= {name: arrays.get(name) for name in _ARRAY_FIELDS} | {"coef": arrays["coef"]}
+    for kept in _OBJECT_FIELDS:
         plain[kept.name] = kept.take(plain, arrays)
     plain["description"] = plain["description"] or NOTHING_KNOWN  # of older versions
     plain["learned"] = plain["learned"] or {}

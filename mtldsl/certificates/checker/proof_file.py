@@ -232,9 +232,9 @@ def _read_archive(path) -> tuple[Any, dict, dict[str, np.ndarray]]:
     return (parts.pop("format", None), parts, arrays) if isinstance(parts, dict) else (None, {}, arrays)
 
 
-#: What comes of parts that are not there, or are not what others take them for.
+#: Errors of parts that are missing, or are not what others take them for.
 MISFITS = (
-    *(KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, RecursionError, UnsupportedFormula),
+    KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, RecursionError, UnsupportedFormula,
 )  # fmt: skip
 
 

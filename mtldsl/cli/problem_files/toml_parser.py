@@ -31,7 +31,7 @@ class TomlSettings:
 
 SETTINGS = TomlSettings()
 
-#: What TOML promises of whole numbers: 64 bits. Everything else here computes in float64.
+#: Whole numbers that TOML promises to hold: 64 bits. Everything else here computes in float64.
 _WHOLE = range(-(2**63), 2**63)
 
 _TOKEN = re.compile(
