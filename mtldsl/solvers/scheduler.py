@@ -43,8 +43,9 @@ class StallRule:
     `patience` more; or where it has done as much work as `limit()` tells, which is asked once that is more than `SETTINGS.patience`.
 
     The distance is the gap between this run's best point (the lowest of those that miss the constraints least) and its best bound: a
-    route that starts beside another's better points is not judged by them. Work is counted, in flops or iterations, and never timed: the
-    same input goes the same way.
+    route that starts beside another's better points is not judged by them. It falls where the relative gap does, or the gap itself: with an
+    optimum near zero the relative one stays at 1 until the end. Work is counted, in flops or iterations, and never timed: the same input
+    goes the same way.
     """
 
     patience: float
@@ -53,6 +54,7 @@ class StallRule:
     limit: Callable[[], float] | None = None
     at: float = 0.0
     reached: float = math.inf
+    gap: float = math.inf
     objective: float = math.inf
     violation: float = math.inf
     bound: float = -math.inf
@@ -68,8 +70,9 @@ class StallRule:
         if seen.stationarity is None:
             own = replace(seen, objective=self.objective, dual_bound=self.bound)
         distance = max(own.distance, self.violation)
-        if distance < self.share * self.reached:
-            self.at, self.reached = work, distance
+        is_smaller_gap = seen.stationarity is None and own.gap < self.share * self.gap
+        if distance < self.share * self.reached or (is_smaller_gap and distance > self.violation):
+            self.at, self.reached, self.gap = work, distance, own.gap
         is_long = self.limit is not None and work > SETTINGS.patience and work > self.limit()
         return is_long or work > 2.0 * self.at + self.patience
 

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
+from mtldsl.certificates.certificate import Certificate
 from mtldsl.solvers import routes
-from mtldsl.solvers.scheduler import SETTINGS
+from mtldsl.solvers.scheduler import SETTINGS, StallRule
 from mtldsl.solvers.solver import Point, Solver
 from tests.models import with_weights
 
@@ -75,6 +76,14 @@ def test_multipliers_travel_with_the_best_point(problem, monkeypatch):
     start = second.starts[0]
     np.testing.assert_array_equal(start.blocks["W"], half.W)
     assert start.loss_duals is not None and start.function_duals is not None
+
+
+def test_a_falling_gap_is_progress_beside_an_optimum_of_zero():
+    """The relative gap stays near 1 there until the end; a gap that stands still is none."""
+    falling, standing = StallRule(patience=1.0, share=0.5), StallRule(patience=1.0, share=0.5)
+    looks = [(2.0**k, Certificate(0.4**k, 1e-9, 0.0, scale=1e-9)) for k in range(10)]
+    assert not any(falling.is_stalled(work, seen) for work, seen in looks)
+    assert any(standing.is_stalled(work, replace(seen, objective=1.0)) for work, seen in looks)
 
 
 def test_gradient_steps_on_jumping_slopes_hand_over():
