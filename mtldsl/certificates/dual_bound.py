@@ -234,11 +234,14 @@ def _highest(value: Callable[[float], float], largest: float, at: float, best: f
     at, best = max((at, best), (0.0, value(0.0)), key=lambda seen: seen[1])
     from scipy.optimize import minimize_scalar  # slow to import, and rarely needed near an optimum
 
-    search: Any = minimize_scalar(
-        lambda t: -max(value(t), -1e300), bounds=(0.0, largest), method="bounded", options={"maxiter": 16}
-    )
+    def falling(
+        share: float,
+    ) -> float:  # of the interval, whose length may be below the search's own tolerance
+        return -max(value(share * largest), -1e300)
+
+    search: Any = minimize_scalar(falling, bounds=(0.0, 1.0), method="bounded", options={"maxiter": 16})
     if search.fun < 1e299 and -float(search.fun) > best:
-        at, best = float(search.x), -float(search.fun)
+        at, best = float(search.x) * largest, -float(search.fun)
     return at, best
 
 
