@@ -226,28 +226,22 @@ def _best_scaling(form: NormalForm, u, v) -> Bound:
 def _highest(value: Callable[[float], float], largest: float, at: float, best: float) -> tuple[float, float]:
     """(where, the highest value seen) of a concave function on [0, largest]; `at`, with the value `best`, is an end of it.
 
-    Where it still rises at its end, that is all. Where it is a parabola, as with quadratic losses, three values tell its top.
+    Where it still rises at its end, that is all.
     """
     near = (1.0 - SETTINGS.back_step_share) * largest
     if at == largest and np.isfinite(best) and value(near) <= best:
         return at, best
-    middle, low, high = value(0.5 * largest), value(0.0), value(largest)
-    bend = low - 2.0 * middle + high
-    if bend < 0.0:
-        share = min(max(0.5 + 0.25 * (low - high) / bend, 0.0), 1.0)
-        probe = share if 0.0 < share < 1.0 else 0.25
-        expected = low + (4.0 * middle - 3.0 * low - high) * probe + 2.0 * bend * probe * probe
-        found = value(probe * largest)
-        at, best = max([(at, best), (0.0, low), (probe * largest, found)], key=lambda seen: seen[1])
-        if abs(found - expected) <= 1e-9 * max(abs(low), abs(middle), abs(high)):
-            return at, best
+    at, best = max((at, best), (0.0, value(0.0)), key=lambda seen: seen[1])
     from scipy.optimize import minimize_scalar  # slow to import, and rarely needed near an optimum
 
-    search: Any = minimize_scalar(
-        lambda t: -max(value(t), -1e300), bounds=(0.0, largest), method="bounded", options={"maxiter": 16}
-    )
+    def falling(
+        share: float,
+    ) -> float:  # of the interval, whose length may be below the search's own tolerance
+        return -max(value(share * largest), -1e300)
+
+    search: Any = minimize_scalar(falling, bounds=(0.0, 1.0), method="bounded", options={"maxiter": 16})
     if search.fun < 1e299 and -float(search.fun) > best:
-        at, best = float(search.x), -float(search.fun)
+        at, best = float(search.x) * largest, -float(search.fun)
     return at, best
 
 

@@ -26,6 +26,7 @@ from mtldsl.certificates.checker.proof_schema import difference
 from mtldsl.certificates.stationarity import NO_GLOBAL
 from mtldsl.data.task_data import require_in_memory
 from mtldsl.errors import ModelError
+from mtldsl.language.scalars import put_back
 from mtldsl.normal_form.form import Blocks, NormalForm
 from mtldsl.normal_form.term import LinearMap
 from mtldsl.normal_form.terms.joint_losses import WorstTaskTerm
@@ -112,16 +113,12 @@ def describe_form(form: NormalForm, sets: list[DataArrays] | None = None) -> dic
 
 def describe_family(problem: Any, parameter: Any, sets: list[DataArrays] | None = None) -> tuple[dict, str]:
     """(the normal form at the parameter's value 1, what grows with it: "loss", "ridge", or "" where neither is all that does)."""
-    before = parameter.value
-    try:
+    with put_back([parameter]):
         parameter.value = 1.0
         form = describe_form(problem.form(), sets)
-        parameter.value = (
-            np.pi
-        )  # which no formula but a multiple multiplies by, as 2 does lam^2 + 2 by that of 3 lam
+        # which no formula but a multiple multiplies by, as 2 does lam^2 + 2 by that of 3 lam
+        parameter.value = np.pi
         other = describe_form(problem.form())
-    finally:
-        parameter.value = before
 
     def ratios(terms: str, coefficient: str) -> set[float]:
         pairs = zip(form[terms], other[terms], strict=True)

@@ -73,7 +73,7 @@ def unknown_of(description: learned_structures.Learned) -> type[LearnedUnknown]:
     )
 
 
-def checked_matrix(cls, matrix, description: learned_structures.Learned, W: Affine, typed: str):
+def checked_matrix(matrix, description: learned_structures.Learned, W: Affine, typed: str):
     """The unknown, or the matrix that is given, where it fits; ModelError where it does not."""
     wanted, side = unknown_of(description), W.shape[0 if description.axis == "features" else 1]
     if isinstance(matrix, LearnedUnknown):

@@ -30,34 +30,29 @@ _LATEX = {">=": r"\geq", "<=": r"\leq", "==": "="}
 
 
 @dataclass(frozen=True, eq=False)
-class ParametricBall:
-    """A ball whose radius depends on parameters: `ball` makes it of a number."""
-
-    ball: Callable[[float], Set]
-    radius: Scalar
-
-
-@dataclass(frozen=True, eq=False)
 class Constraint:
-    """A set contains argument; `text` and `tree` as typed."""
+    """A set contains argument; `text` and `tree` as typed.
 
-    given: Set | ParametricBall
+    given  : the set; of a ball whose radius depends on parameters what makes it of a number
+    radius : of such a ball, else None
+    """
+
+    given: Any
     argument: Any  # an Affine
     text: str
     latex: str
     tree: Operation
+    radius: Scalar | None = None
 
     @property
     def atom(self) -> Set:
         """The set at the parameters' present values."""
-        return (
-            self.given.ball(self.given.radius.value) if isinstance(self.given, ParametricBall) else self.given
-        )
+        return self.given if self.radius is None else self.given(self.radius.value)
 
     @property
     def of_radius(self) -> frozenset[Parameter]:
         """The parameters of its radius."""
-        return self.given.radius.parameters if isinstance(self.given, ParametricBall) else frozenset()
+        return frozenset() if self.radius is None else self.radius.parameters
 
     def __bool__(self):
         raise ModelError(

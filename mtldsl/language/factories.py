@@ -323,7 +323,7 @@ def loss(cls: type[Loss]):
         with quote_in_errors(typed):
             _require_columns(W, tasks)
             atom = fit_loss_to_tasks(atom, tasks, typed)
-            carrying = {part.weights for part in W.parts if part.weights.intercept}
+            carrying = label_graph.carried_intercepts(W)
             _require_intercept(atom, carrying, W, tasks)
         latex = loss_latex(atom, W, with_intercept=bool(carrying), weighted=tasks.is_weighted, mean=mean)
         return Objective([Term(ONE, atom, W, typed, latex, tasks, bool(mean))])
@@ -374,13 +374,7 @@ def _require_columns(W: Affine, tasks: Tasks) -> None:
 
 
 def _require_intercept(atom: Loss, carrying: set[Weights], W: Affine, tasks: Tasks) -> None:
-    """ModelError where several weights carry an intercept, or one that the loss has no use for."""
-    if len(carrying) > 1:
-        names = " and ".join(sorted(w.name for w in carrying))
-        raise ModelError(
-            f"{names} both carry an intercept, and only their sum would be determined",
-            write_instead="write intercept=True on one of them only",
-        )
+    """ModelError where weights carry an intercept that the loss has no use for."""
     for weights in carrying:
         if weights.tasks.n_tasks != tasks.n_tasks and columns_of(W) is None:
             raise ModelError(
@@ -447,7 +441,7 @@ def structure(cls: type[learned_structures.Structure]):
         typed = _typed(cls, W, atom, [short(matrix) for matrix in given.values()])
         with quote_in_errors(typed):
             matrices = tuple(
-                checked_matrix(cls, matrix, description, W, typed)
+                checked_matrix(matrix, description, W, typed)
                 for matrix, description in zip(given.values(), cls.learns, strict=True)
             )
         symbols = {

@@ -303,6 +303,17 @@ def costs_text(costs) -> str:
     return text if len(text) <= 60 else f"<{len(costs)} costs>"
 
 
+def carried_intercepts(W: Affine) -> set[Weights]:
+    """The weights of an expression that carry an intercept. ModelError where several do."""
+    carrying = {part.weights for part in W.parts if part.weights.intercept}
+    if len(carrying) > 1:
+        raise ModelError(
+            f"{' and '.join(sorted(w.name for w in carrying))} both carry an intercept, and only their sum would be determined",
+            write_instead="write intercept=True on one of them only",
+        )
+    return carrying
+
+
 def _checked_edges(U, V, tasks) -> Cliques:
     for one, place, name, kind in ((U, "first", "U", "NodeWeights"), (V, "second", "V", "EdgeWeights")):
         if not isinstance(one, Affine):
@@ -312,21 +323,14 @@ def _checked_edges(U, V, tasks) -> Cliques:
             )
     if not isinstance(tasks, Tasks):
         raise ModelError(f"the third argument must be a Tasks object, not {type(tasks).__name__}")
-    if not any(isinstance(part.weights, NodeWeights) for part in U.parts) or U.shape != (
-        tasks.n_features,
-        2 * tasks.n_tasks,
-    ):
+    expected = (tasks.n_features, 2 * tasks.n_tasks)
+    if not any(isinstance(part.weights, NodeWeights) for part in U.parts) or U.shape != expected:
         raise ModelError(
             f"{U.text} has shape {U.shape}, and the first argument must be NodeWeights of these tasks, "
-            f"{(tasks.n_features, 2 * tasks.n_tasks)}: two columns a label",
+            f"{expected}: two columns a label",
             write_instead="write U = " + constructor_text("NodeWeights"),
         )
-    carrying = sorted({part.weights.name for part in U.parts if part.weights.intercept})
-    if len(carrying) > 1:
-        raise ModelError(
-            f"{' and '.join(carrying)} both carry an intercept, and only their sum would be determined",
-            write_instead="write intercept=True on one of them only",
-        )
+    carried_intercepts(U)
     cliques = cliques_of(V)
     if cliques is None or V.shape[0] != tasks.n_features or cliques.n_labels != tasks.n_tasks:
         raise ModelError(

@@ -9,7 +9,7 @@ from mtldsl.atoms.loss import Loss
 from mtldsl.atoms.matrix_function import Atom, Regularizer, Set
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import ModelError, quote_in_errors
-from mtldsl.language.constraints import Constraint, ParametricBall, refused_comparison
+from mtldsl.language.constraints import Constraint, refused_comparison
 from mtldsl.language.expressions import Affine
 from mtldsl.language.scalars import ONE, NoArray, Number, Operation, Parameter, Scalar, as_scalar, bracket
 from mtldsl.utils.validation import quoted
@@ -192,9 +192,10 @@ class Objective(NoArray):
 
         ball = partial(_ball, term, text)
         now = ball(radius.value)  # what is wrong with it is said here, also where a Parameter will change
-        given = ParametricBall(ball, radius) if radius.parameters else now
+        given, changes = (ball, radius) if radius.parameters else (now, None)
         tree = Operation("ball", (c, term.typed_atom, term.tree, radius))
-        return Constraint(given, term.argument, text, rf"{term.latex} \leq {radius.latex}", tree)
+        latex = rf"{term.latex} \leq {radius.latex}"
+        return Constraint(given, term.argument, text, latex, tree, changes)
 
     def _refuse(self, symbol: str, other):
         text = f"{self.text} {symbol} {_describe(other)}"

@@ -19,13 +19,13 @@ from mtldsl.atoms.metrics.metric import Metric
 from mtldsl.display.math import matrix_latex
 from mtldsl.errors import MTLError
 from mtldsl.language.arguments import unknown_of
-from mtldsl.language.constraints import Constraint, RangeConstraint
+from mtldsl.language.constraints import Constraint, RangeConstraint, UpperBounded
 from mtldsl.language.expressions import Affine, Transposed
 from mtldsl.language.learned_unknowns import KernelWeights, LearnedUnknown
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalars import Scalar
 from mtldsl.language.similarity_helpers import TaskSimilarity
-from mtldsl.language.source_text import SETTINGS, Source, Syntax, is_compared, kind_of, place_of
+from mtldsl.language.source_text import SETTINGS, Source, Syntax, kind_of, place_of
 from mtldsl.language.suggestions import meant, nearest
 from mtldsl.language.vocabulary import (
     CALLABLE,
@@ -313,7 +313,7 @@ class SyntaxWalk(Syntax):
             raise self.error("of comparisons, the language has >=, <= and ==", node)
         left, right = self.value(node.left, depth), self.value(node.comparators[0], depth)
         for value, child in ((left, node.left), (right, node.comparators[0])):
-            if not (_is_operand(value) or is_compared(value)):
+            if not (_is_operand(value) or isinstance(value, UpperBounded)):
                 raise self.error(f"{kind_of(value)} cannot be compared{place_of(value)}", child)
         return self._applied(_COMPARE[type(node.ops[0])], node, left, right)
 

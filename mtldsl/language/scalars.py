@@ -270,11 +270,7 @@ class Parameter(Scalar):
                 term=f"Parameter({quoted(value)})",
                 write_instead=f"write Parameter(1.0, name={quoted(value)})",
             )
-        if not isinstance(name, str) or not name.isidentifier():
-            raise ModelError(
-                "a name must be a Python identifier such as 'lam' or 'mu'",
-                term=f"Parameter(..., name={quoted(name)})",
-            )
+        require_identifier(name, "Parameter", "'lam' or 'mu'")
         self.name = self.text = name
         self.latex = _GREEK.get(name, rf"\mathrm{{{escape_name(name)}}}" if len(name) > 1 else name)
         self.value = value
@@ -303,6 +299,14 @@ class Parameter(Scalar):
 
     def __repr__(self):
         return f"Parameter({self.value:g}, name={self.name!r})"
+
+
+def require_identifier(name: object, kind: str, such_as: str) -> None:
+    """ModelError unless what was given to a kind for its name is one that Python reads."""
+    if not isinstance(name, str) or not name.isidentifier():
+        raise ModelError(
+            f"a name must be a Python identifier such as {such_as}", term=f"{kind}(..., name={quoted(name)})"
+        )
 
 
 @contextmanager

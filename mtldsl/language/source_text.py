@@ -56,18 +56,13 @@ def kind_of(value) -> str:
     return next((text for kind, text in _KINDS if isinstance(value, kind)), repr(value))
 
 
-def is_compared(value) -> bool:
-    """Tell whether this stands in comparisons alone: `D.trace()` of a matrix that is learned, `p_norm(theta, 2)` of kernel weights."""
-    return isinstance(value, UpperBounded)
-
-
 def place_of(value) -> str:
     """Return where a metric, a similarity, or a trace or norm of what is learned belongs; nothing for values of other kinds."""
     if isinstance(value, Metric):
         return f"; write structured_hinge(W, tasks, metric={value!r})"
     if isinstance(value, TaskSimilarity):
         return f"; write mkl_norm(W, [{value!r}], p=2)"
-    return f"; it is bounded, {value!r} <= 1" if is_compared(value) else ""
+    return f"; it is bounded, {value!r} <= 1" if isinstance(value, UpperBounded) else ""
 
 
 # --------------------------------------------------------------------------------------------------------------

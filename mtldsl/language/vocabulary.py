@@ -210,9 +210,7 @@ UNKNOWNS = {
 }
 
 #: helper -> function; they stand inside mkl_norm(W, [...])
-SIMILARITIES = {
-    name: getattr(similarity_helpers, name) for name in similarity_helpers.__all__ if name != "TaskSimilarity"
-}
+SIMILARITIES = {name: getattr(similarity_helpers, name) for name in similarity_helpers.__all__}
 
 NodeWeights = label_graph.NodeWeights
 EdgeWeights = label_graph.EdgeWeights

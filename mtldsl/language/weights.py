@@ -8,7 +8,7 @@ from mtldsl.data.tasks import Tasks
 from mtldsl.display.math import escape_name
 from mtldsl.errors import ModelError
 from mtldsl.language.expressions import Affine, AffineTerm
-from mtldsl.language.scalars import ONE, block
+from mtldsl.language.scalars import ONE, block, require_identifier
 from mtldsl.utils.validation import as_flag, complete, quoted
 
 
@@ -39,11 +39,7 @@ class Weights(Affine):
                 term=f"Weights({type(tasks).__name__})",
                 write_instead="write Weights(Tasks.shared(X, Y))",
             )
-        if not isinstance(name, str) or not name.isidentifier():
-            raise ModelError(
-                "a name must be a Python identifier such as 'W' or 'L'",
-                term=f"Weights(..., name={quoted(name)})",
-            )
+        require_identifier(name, "Weights", "'W' or 'L'")
         if not isinstance(intercept, bool | np.bool_):
             raise ModelError(
                 term=f"Weights(..., intercept={quoted(intercept)})",

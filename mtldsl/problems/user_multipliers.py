@@ -72,7 +72,7 @@ def divide_multipliers(
     terms = [form.functions[k] for k in free]
     kept = [np.zeros(f.map.shape) if k in free else v[k] for k, f in enumerate(form.functions)]
     s = {name: array for name, array in stationarity(form, u, kept).items() if name in names}
-    found = _primal_dual(form, terms, s)
+    found = _primal_dual(terms, s)
     for k, one in zip(free, found, strict=True):
         kept[k] = one
     left = stationarity(form, u, kept)
@@ -90,7 +90,7 @@ def divide_multipliers(
     return kept
 
 
-def _primal_dual(form: NormalForm, terms: list[FunctionTerm], s: Blocks) -> list[np.ndarray]:
+def _primal_dual(terms: list[FunctionTerm], s: Blocks) -> list[np.ndarray]:
     x: Blocks = {name: np.zeros_like(array) for name, array in s.items()}
     v = [np.zeros(f.map.shape) for f in terms]
     size = max((float(np.abs(array).max(initial=0.0)) for array in s.values()), default=0.0)

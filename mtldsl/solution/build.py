@@ -13,7 +13,8 @@ from mtldsl.certificates.stationarity import NO_GLOBAL
 from mtldsl.language.objective import Term
 from mtldsl.normal_form.statement import Statement, formula_of
 from mtldsl.solution.fields import SolvedModel
-from mtldsl.solution.npz_storage import READOUTS
+from mtldsl.solution.learned import LearnedMatrix, LearnedWeights, calibration_fields
+from mtldsl.solution.learned_label_graph import label_graph_fields
 from mtldsl.solution.solution import Solution
 from mtldsl.utils.caching import Lazy
 
@@ -23,9 +24,6 @@ def solution_of(run: SolvedModel, tol: float) -> Solution:
     statement, outcome = run.statement, run.outcome
     certificate, tasks = outcome.certificate, statement.data
     scaling, filled = tasks.scaling, tasks.imputation
-    told: dict[str, Any] = {}
-    for readout in READOUTS:
-        told |= readout.read(run)
     values = {p.name: p.value for p in statement.parameters}
     # of its own, so that no solution holds the problem that holds it
     objective, constraints = statement.objective, list(statement.constraints)
@@ -64,7 +62,9 @@ def solution_of(run: SolvedModel, tol: float) -> Solution:
         starts=outcome.starts,
         unattained=outcome.unattained,
         interrupted=outcome.interrupted,
-        **told,
+        learned={**LearnedWeights.read(run), **LearnedMatrix.read(run)},
+        **label_graph_fields(run),
+        **calibration_fields(run),
     )
 
 

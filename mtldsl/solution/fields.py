@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -116,22 +116,6 @@ class ObjectField:
             return self.restored(facts, own)
         except KeyError as lacking:
             raise KeyError(f"{self.prefix}{lacking.args[0]}") from None
-
-
-@dataclass(frozen=True)
-class SolutionField:
-    """Something that a solution tells beside its weights.
-
-    read    : {field of Solution: value} of a solve; {} where the model has nothing of the kind
-    arrays  : those of these fields that are one array or None, kept under their own names
-    objects : how a file keeps the others
-    check   : ValueError where the fields of a file cannot be what `read` found
-    """
-
-    read: Callable[[SolvedModel], dict[str, Any]]
-    arrays: tuple[str, ...] = ()
-    objects: tuple[ObjectField, ...] = ()
-    check: Callable[[dict], None] = field(default=lambda fields: None)
 
 
 def require_per_task(fields: dict, name: str, some: bool = False) -> None:

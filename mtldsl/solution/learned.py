@@ -15,9 +15,9 @@ from mtldsl.errors import DataError, ModelError
 from mtldsl.language.constraints import RangeConstraint, ranges_of
 from mtldsl.language.learned_unknowns import LearnedUnknown
 from mtldsl.normal_form.canonicalize import learned_row_names
-from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
+from mtldsl.normal_form.form import Blocks, LossTerm
 from mtldsl.normal_form.terms.structure_term import StructureTerm, structure_terms
-from mtldsl.solution.fields import SolutionField, SolvedModel, require_per_task
+from mtldsl.solution.fields import SolvedModel
 from mtldsl.utils.caching import Lazy
 from mtldsl.utils.files import checked_csr, require_shapes
 from mtldsl.utils.memory import require_memory
@@ -29,53 +29,38 @@ if TYPE_CHECKING:
 # How much each task counts: the weights that calibrated losses give tasks, and the noise that is left in each.
 
 
-def calibration(form: NormalForm, blocks: Blocks) -> tuple[np.ndarray, np.ndarray] | None:
-    """(task weights (m,), noise levels (m,)) of the first loss that is a function of the norms of tasks' residuals, else None.
+def _of_loss(loss: LossTerm, blocks: Blocks) -> tuple[np.ndarray, np.ndarray]:
+    """(task weights (m,), noise levels (m,)) of a loss that is a function of the norms of tasks' residuals.
 
     A task's weight v_i is that of the quadratic v_i / 2 ||r_i||^2 which touches its loss from above: the same for all tasks under
     a squared loss, coefficient / ||r_i|| under the square-root loss. Its noise level is the root mean square of its residuals,
     ||r_i|| / sqrt(n_i), n_i the total weight of its samples.
     Source: Nie, Hu and Li, "Calibrated multi-task learning", KDD 2018, eq. (15).
     """
-    loss = next((loss for loss in form.losses if loss.atom.radial), None)
-    if loss is None:
-        return None
-    return _of_loss(loss, blocks)
-
-
-def _of_loss(loss: LossTerm, blocks: Blocks) -> tuple[np.ndarray, np.ndarray]:
     norms, totals = np.sqrt(loss.residual_squares(blocks)), loss.tasks.totals
     return loss.coefficients * loss.atom.weight_of_norm(norms), norms / np.sqrt(totals)
 
 
-def _of_all(run: SolvedModel) -> tuple[np.ndarray, np.ndarray]:
-    """Return where each loss has tasks of its own, one number for every task: NaN where its loss is no such function."""
+def _of_all(run: SolvedModel, radial: list[LossTerm]) -> tuple[np.ndarray, np.ndarray]:
+    """Those of the first such loss; where each loss has tasks of its own, one number for every task: NaN where its loss is none."""
     shares = run.statement.shares
-    found = calibration(run.form, run.blocks)
-    assert found is not None  # of a loss that is one
     if shares is None:
-        return found
+        return _of_loss(radial[0], run.blocks)
     weights, levels = np.full((2, shares.tasks.n_tasks), np.nan)
     for term, columns in zip(shares.terms, shares.columns, strict=True):
-        own = [loss for loss in run.form.losses if loss.typed == term.text and loss.atom.radial]
+        own = [loss for loss in radial if loss.typed == term.text]
         if own:
             weights[columns], levels[columns] = _of_loss(own[0], run.blocks)
     return weights, levels
 
 
-def _read(run: SolvedModel) -> dict[str, object]:
-    if not any(loss.atom.radial for loss in run.form.losses):
+def calibration_fields(run: SolvedModel) -> dict[str, Any]:
+    """{field of Solution: value} of a solve; {} where no loss is a function of the norms of residuals."""
+    radial = [loss for loss in run.form.losses if loss.atom.radial]
+    if not radial:
         return {}
-    levels = Lazy(lambda: _of_all(run))
+    levels = Lazy(lambda: _of_all(run, radial))
     return {"task_weights": Lazy(lambda: levels.value[0]), "noise_levels": Lazy(lambda: levels.value[1])}
-
-
-def _check(fields: dict) -> None:
-    for name in CALIBRATION.arrays:
-        require_per_task(fields, name, some="kinds" in fields["loss"])
-
-
-CALIBRATION = SolutionField(_read, ("task_weights", "noise_levels"), check=_check)
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -15,13 +15,12 @@ from mtldsl.atoms.losses.label_graph_losses import LabelGraphLoss
 from mtldsl.atoms.matrix_function import MatrixFunction
 from mtldsl.atoms.prox.shrinkage import shares_of_norms
 from mtldsl.atoms.regularizers.column_groups import ColumnGroups
-from mtldsl.errors import MissingExtraError
 from mtldsl.language.label_graph import cliques_of
 from mtldsl.language.objective import Objective
 from mtldsl.normal_form.canonicalize import linear_map
 from mtldsl.normal_form.form import Blocks
 from mtldsl.normal_form.terms.label_graph_term import LabelGraphTerm
-from mtldsl.solution.fields import ObjectField, SolutionField, SolvedModel
+from mtldsl.solution.fields import SolvedModel
 from mtldsl.solvers.solver import Point
 from mtldsl.utils.files import require_shapes
 
@@ -221,14 +220,9 @@ class LearnedGraph:
         return facts
 
     def to_networkx(self) -> networkx.Graph:
-        """See `Solution.graph`. MissingExtraError where networkx is not installed."""
-        try:
-            import networkx
-        except ImportError:
-            raise MissingExtraError(
-                "solution.graph needs networkx, which is not installed",
-                write_instead="write: pip install networkx",
-            ) from None
+        """See `Solution.graph`."""
+        import networkx  # slow to import
+
         graph = networkx.Graph()
         graph.add_nodes_from(
             (name, {"weight": float(w)}) for name, w in zip(self.names, self.node_weights, strict=True)
@@ -304,8 +298,8 @@ class LearnedGraph:
 # ------------------------------------------------------------------------------------------------ found in a solve
 
 
-def _read(run: SolvedModel) -> dict[str, object]:
-    """The graph of the loss whose predictions the solution makes; {} where that is not a loss of labellings."""
+def label_graph_fields(run: SolvedModel) -> dict[str, Any]:
+    """{field of Solution: value} of a solve: the graph of the loss whose predictions the solution makes; {} where that is not a loss of labellings."""
     first = run.statement.first_loss
     if first.source is None:
         return {}
@@ -359,14 +353,10 @@ def _rounds(point: Point | None, n_cliques: int) -> np.ndarray | None:
     return None if added is None or len(added) != n_cliques else np.array(added)
 
 
-def _check(fields: dict) -> None:
+def check_label_graph(fields: dict) -> None:
+    """ValueError where the fields of a file cannot be those of a solve."""
     graph, certified, columns = fields["label_graph"], fields["certified"], fields["coef"].shape[1]
     if certified is not None and (certified.dtype.kind != "b" or certified.ndim != 1):
         raise ValueError(f"certified is {certified.dtype} {certified.shape}, which no solution has")
     if graph is not None and graph.cliques.n_entries != columns:
         raise ValueError(f"coef has {columns} columns, and its graph of labels {graph.cliques.n_entries}")
-
-
-LABEL_GRAPH = SolutionField(
-    _read, ("certified",), (ObjectField.of("label_graph", "graph:", LearnedGraph),), _check
-)

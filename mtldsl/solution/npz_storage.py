@@ -19,26 +19,16 @@ from mtldsl.data.labels import LABEL_KINDS
 from mtldsl.data.scaling import STRATEGIES
 from mtldsl.data.table_description import NOTHING_KNOWN, DataDescription
 from mtldsl.errors import DataError, ModelError
-from mtldsl.solution.fields import (
-    Arrays,
-    ObjectField,
-    SolutionField,
-    SolvedModel,
-    require_per_task,
-)
-from mtldsl.solution.learned import CALIBRATION, LearnedMatrix, LearnedWeights
-from mtldsl.solution.learned_label_graph import LABEL_GRAPH
+from mtldsl.solution.fields import Arrays, ObjectField, require_per_task
+from mtldsl.solution.learned import LearnedMatrix, LearnedWeights
+from mtldsl.solution.learned_label_graph import LearnedGraph, check_label_graph
 from mtldsl.solution.predictors import predictor_class
 from mtldsl.utils.arrays import MAX_EXACT_WHOLE
 from mtldsl.utils.files import atomic_file, npz_path, read_archive, reading
 from mtldsl.utils.validation import as_path
 
 # --------------------------------------------------------------------------------------------------------------
-# What solutions tell beside their weights, one file each. A new kind adds its file, its line here, and its field in `Solution`.
-
-
-def _learned(run: SolvedModel) -> dict[str, object]:
-    return {"learned": {**LearnedWeights.read(run), **LearnedMatrix.read(run)}}
+# What was learned beside the weights, in a file.
 
 
 def _store_learned(learned: dict) -> tuple[dict, Arrays]:
@@ -59,13 +49,6 @@ def _restore_learned(parts: dict[str, dict], arrays: Arrays) -> dict:
         except KeyError as lacking:
             raise KeyError(f"{name}:{lacking.args[0]}") from None
     return found
-
-
-READOUTS: tuple[SolutionField, ...] = (
-    SolutionField(_learned, objects=(ObjectField("learned", "learned:", _store_learned, _restore_learned),)),
-    LABEL_GRAPH,
-    CALIBRATION,
-)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -99,8 +82,9 @@ def check_fields(fields: dict[str, Any]) -> None:
         _require(isinstance(found, list) and all(isinstance(row, dict) for row in found), name, found)
     _check_arrays(fields)
     _check_loss(fields["loss"])
-    for readout in READOUTS:
-        readout.check(fields)
+    check_label_graph(fields)
+    for name in ("task_weights", "noise_levels"):
+        require_per_task(fields, name, some="kinds" in fields["loss"])
     predictor_class(fields["loss"]).check(fields)
     _check_inputs(fields)
     _check_status(fields)
@@ -197,18 +181,14 @@ def _stationarity(facts: dict, arrays) -> Stationarity:
 
 
 #: Fields that are one array each, or None.
-_ARRAY_FIELDS = (
-    "coef",
-    "intercept",
-    "thresholds",
-    *(name for readout in READOUTS for name in readout.arrays),
-)
+_ARRAY_FIELDS = ("coef", "intercept", "thresholds", "certified", "task_weights", "noise_levels")
 #: Other fields that JSON alone cannot hold; the rest is plain.
 _OBJECT_FIELDS: tuple[ObjectField, ...] = (
     ObjectField("stationarity", "", lambda one: (asdict(one), {}), _stationarity),
     ObjectField.of("kernel_map", "kernels:", KernelMap),
     ObjectField.of("description", "", DataDescription),
-    *(kept for readout in READOUTS for kept in readout.objects),
+    ObjectField("learned", "learned:", _store_learned, _restore_learned),
+    ObjectField.of("label_graph", "graph:", LearnedGraph),
 )
 
 

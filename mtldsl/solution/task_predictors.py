@@ -320,7 +320,7 @@ def graph(solution: Any) -> networkx.Graph:
     took it. Where labels stand in cliques of three and more, `cliques` lists those that hold the pair, `weight` is the root of the
     sum of their squares, and `graph.graph["cliques"]` lists all of them, the strongest first. A node's `weight` is ||U_k||_F.
 
-    ModelError for models without a graph of labels; MissingExtraError where networkx is not installed.
+    ModelError for models without a graph of labels.
     """
     return _label_graph(solution, "solution.graph").to_networkx()
 

@@ -358,12 +358,9 @@ def _of_ends(function, a, b) -> Interval:
     return Interval(function(a.low, b.low), function(a.high, b.high))
 
 
-def tighter(x: Interval, low, high) -> Interval:
-    """The same, where it is known to lie between low and high as well."""
-    low, high = x.like(low), x.like(high)
-    return Interval(
-        np.minimum(np.maximum(x.low, low.low), high.high), np.maximum(np.minimum(x.high, high.high), low.low)
-    )
+def clip_to_unit(x: Interval) -> Interval:
+    """Clipped to [0, 1], as a real operation; the same numbers where they are known to lie there."""
+    return minimum(maximum(x, 0.0), 1.0)
 
 
 def falling(x: Interval) -> Interval:

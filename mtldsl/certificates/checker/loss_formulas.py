@@ -10,11 +10,11 @@ import numpy as np
 from mtldsl.certificates.checker.function import UnsupportedFormula
 from mtldsl.certificates.checker.interval import (
     Interval,
+    clip_to_unit,
     join_intervals,
     maximum,
     minimum,
     round_to_float,
-    tighter,
 )
 from mtldsl.certificates.checker.limits import SETTINGS
 from mtldsl.certificates.checker.proof_schema import witness_of_shares
@@ -85,8 +85,8 @@ def _other_sign(u, y):
 
 
 def _entropy_of_share(u, y):
-    a = tighter(-u * y, 0.0, 1.0)
-    return a.times_log() + tighter(1.0 - a, 0.0, 1.0).times_log()
+    a = clip_to_unit(-u * y)
+    return a.times_log() + clip_to_unit(1.0 - a).times_log()
 
 
 def _entropy(a):
@@ -312,7 +312,7 @@ class RowLossFormula(LossFormula):
     def conjugate(self, u: Interval, t: Interval) -> Interval:
         u = u * t
         if self.word == "softmax_loss":
-            p = minimum(maximum(u.reshape(*self.shape) / self.w + self.true, 0.0), 1.0)
+            p = clip_to_unit(u.reshape(*self.shape) / self.w + self.true)
             return (p.times_log().sum(axis=0) * self.w).sum()
         return u.reshape(-1)[self.own].sum()  # w (p_c - 1)
 

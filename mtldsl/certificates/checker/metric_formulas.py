@@ -7,7 +7,15 @@ from math import ceil
 import numpy as np
 
 from mtldsl.certificates.checker.function import UnsupportedFormula
-from mtldsl.certificates.checker.interval import Interval, falling, join_intervals, maximum, minimum, product
+from mtldsl.certificates.checker.interval import (
+    Interval,
+    clip_to_unit,
+    falling,
+    join_intervals,
+    maximum,
+    minimum,
+    product,
+)
 from mtldsl.certificates.checker.limits import SETTINGS
 from mtldsl.certificates.checker.proof_kinds import array, wholes
 
@@ -21,6 +29,7 @@ class MetricFormula:
     """A metric of a task with P positives and N negatives."""
 
     every_labelling = False  # no labelling is forbidden, and none is a ranking
+    brings = "random labelling"  # what the proof has to bring
 
     def __init__(self, plain, positives: int, negatives: int, exact: bool):
         self.P, self.N, self.exact, self.plain = positives, negatives, exact, plain
@@ -57,19 +66,23 @@ class MetricFormula:
 
     def law_of(self, p: Interval, y, law):
         """(probabilities that have a random labelling, a lower bound of its expected Delta); law: its tables (b, c, weights)."""
-        p = tighter_ends(p)
-        if law is None:
-            raise UnsupportedFormula(
-                f"structured_hinge with {self.plain['metric']}: the proof brings no random labelling"
-            )
-        b, c, weights = law
-        weights = self.number(weights)
-        weights = weights / maximum(weights.sum(), 1.0)
+        p = clip_to_unit(p)
+        b, c, weights = self.brought(law)
         moved = p
         for kind, counts in ((y > 0, c), (y < 0, b)):
             if kind.any():
                 moved = moved.with_entries(kind, self._with_law(p[kind], weights, counts))
         return moved, (weights * self.delta(b, c)).sum()
+
+    def brought(self, law):
+        """(two arrays, weights of sum at most 1) of the witness; UnsupportedFormula where there is none."""
+        if law is None:
+            raise UnsupportedFormula(
+                f"structured_hinge with {self.plain['metric']}: the proof brings no {self.brings}"
+            )
+        first, second, weights = law
+        weights = self.number(weights)
+        return first, second, weights / maximum(weights.sum(), 1.0)
 
     def _with_law(self, p: Interval, weights: Interval, counts) -> Interval:
         """Probabilities near p of which a law of this many flips is the law: E min(flips, k) is at least the k largest, for all k."""
@@ -113,11 +126,6 @@ def _mixed(p: Interval, even: Interval, share: Interval) -> Interval:
     return p if share.high == 0 else p * (1.0 - share) + even * share if share.high < 1 else even
 
 
-def tighter_ends(p: Interval) -> Interval:
-    """Clipped to [0, 1], as a real operation."""
-    return minimum(maximum(p, 0.0), 1.0)
-
-
 def _running(x: Interval, side: int) -> Interval:
     """(n + 1,) sums of the k smallest (side 1) or largest (-1) numbers, from 0."""
     ordered = falling(x) if side < 0 else -falling(-x)
@@ -140,7 +148,7 @@ class AUCFormula(MetricFormula):
         return self.number(np.asarray(b, float)) * self.number(np.asarray(c, float)) / float(self.P * self.N)
 
     def law_of(self, p, y, law):
-        p = tighter_ends(p)
+        p = clip_to_unit(p)
         return p, _sum_of_pairs(minimum, p[y > 0], p[y < 0]) / float(self.P * self.N)
 
 
@@ -154,7 +162,7 @@ class ErrorRateFormula(MetricFormula):
         return (maximum(1.0 - positive, 0.0).sum() + maximum(1.0 + negative, 0.0).sum()) * 2.0
 
     def law_of(self, p, y, law):
-        p = tighter_ends(p)
+        p = clip_to_unit(p)
         return p, p.sum() * 2.0
 
 
@@ -171,7 +179,7 @@ class BalancedErrorFormula(MetricFormula):
         return maximum(up, 0.0).sum() + maximum(down, 0.0).sum()
 
     def law_of(self, p, y, law):
-        p = tighter_ends(p)
+        p = clip_to_unit(p)
         return p, (p[y > 0].sum() / float(self.P) + p[y < 0].sum() / float(self.N)) * 0.5
 
 
@@ -251,7 +259,7 @@ class TopPlacesFormula(MetricFormula):
 
     def law_of(self, p, y, law):
         """0 <= p <= tau <= 1 with sum over negatives - sum over positives = tau (k - P)."""
-        p, k, n = tighter_ends(p), self.count(), self.P + self.N
+        p, k, n = clip_to_unit(p), self.count(), self.P + self.N
         gained, lost = p[y < 0].sum(), p[y > 0].sum()
         if k == self.P:
             least = minimum(gained, lost)
@@ -372,6 +380,8 @@ class LabelCostFormula:
 class RankingFormula(MetricFormula):
     """`reached[r]` of the first r negatives count; a pair in the wrong order has the slope `unit`."""
 
+    brings = "random orders"
+
     def __init__(self, plain, positives, negatives, exact):
         super().__init__(plain, positives, negatives, exact)
         self.reached = np.arange(negatives + 1.0)
@@ -409,14 +419,8 @@ class RankingFormula(MetricFormula):
         return [ranks, places, array((len(ranks),), 0.0)(law[2], "the weights of random orders")]
 
     def law_of(self, p, y, law):
-        if law is None:
-            raise UnsupportedFormula(
-                f"structured_hinge with {self.plain['metric']}: the proof brings no random orders"
-            )
-        ranks, places, weights = law
+        ranks, places, weights = self.brought(law)
         most = len(self.reached) - 1
-        weights = self.number(weights)
-        weights = weights / maximum(weights.sum(), 1.0)
         half = self.unit * 0.5
         counts = np.append(np.diff(self.reached), np.zeros(self.N - most))
         below = np.array(

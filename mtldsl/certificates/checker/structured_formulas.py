@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mtldsl.certificates.checker.function import UnsupportedFormula
-from mtldsl.certificates.checker.interval import Interval, join_intervals, maximum, product, tighter
+from mtldsl.certificates.checker.interval import Interval, clip_to_unit, join_intervals, maximum, product
 from mtldsl.certificates.checker.limits import SETTINGS
 from mtldsl.certificates.checker.loss_formulas import LossFormula
 from mtldsl.certificates.checker.metric_formulas import METRICS, ORDERS, LabelCostFormula
@@ -116,7 +116,7 @@ class LabelGraphFormula(LossFormula):
         true = np.flatnonzero((each == self.truth[i]).all(axis=1))
         if len(true):
             p, rest = p.with_entries(true, p[true] + rest), rest * 0.0
-        return -(tighter(p, 0.0, 1.0).times_log().sum() + tighter(rest, 0.0, 1.0).times_log())
+        return -(clip_to_unit(p).times_log().sum() + clip_to_unit(rest).times_log())
 
     def conjugate(self, u: Interval, t: Interval) -> Interval:
         return -self.promised * t

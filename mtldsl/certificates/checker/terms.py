@@ -205,12 +205,10 @@ def _require_fit(described, data: DataArrays, shape: tuple, graph: bool) -> None
 
 class CheckedFunctionTerm:
     def __init__(self, described, exact: bool):
-        self.word, self.map = described["word"], CheckedLinearMap(described["map"], exact)
-        if self.word not in FUNCTIONS:
-            raise UnsupportedFormula(self.word)
+        word, self.map = described["word"], CheckedLinearMap(described["map"], exact)
+        if word not in FUNCTIONS:
+            raise UnsupportedFormula(word)
         self.c = Interval.of(described["coefficient"], exact)
-        self.part = FUNCTIONS[self.word](
-            {**described["parameters"], "word": self.word}, self.map.shape, exact
-        )
+        self.part = FUNCTIONS[word](described["parameters"], self.map.shape, exact)
         given = described["multipliers"]
         self.v = Interval.of(np.zeros(self.map.shape) if given is None else given, exact)
