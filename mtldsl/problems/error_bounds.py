@@ -375,10 +375,14 @@ class FoldBounds:
 
 @dataclass(frozen=True, eq=False)
 class ScoreBounds:
-    """Scores (one vector a task) of the held-out rows at all values of an interval: of any minimizer they lie between low and high."""
+    """Scores (one vector a task) of the held-out rows at all values of an interval: of any minimizer they lie between low and high.
+
+    radius : of the balls in the middle, and the larger of those at either end, summed over balls
+    """
 
     low: list[np.ndarray]
     high: list[np.ndarray]
+    radius: tuple[float, float]
     rows: ScoredRows
     centres: list[tuple[np.ndarray, np.ndarray]]  # (scores (N,), radii) of the balls at either end
     intercepts: tuple[np.ndarray, np.ndarray]  # (m,) where they lie, 0 without
@@ -434,38 +438,40 @@ class Bracket:
         model, a, b = self.model, self.a, self.b
         middle = float(np.sqrt(low * high))
         share = float(np.log(middle / a.value) / np.log(b.value / a.value))
-        ends = model.t(low), model.t(high)
-        most = max(ends)
+        t_low, t_high, t_middle = model.t(low), model.t(high), model.t(middle)
+        most = max(t_low, t_high)
         still, moving = self._gaps(share)
         slack = self._slack(most)
 
-        def radius(t: float) -> np.ndarray:
+        def radius(t: float, t_gap: float) -> np.ndarray:
             c = np.concatenate([(1.0 - share) * np.array([1.0, -1.0, -t]), share * np.array([1.0, -1.0, -t])])
             size = self._sizes @ np.abs(c)
             squares = np.maximum(np.einsum("k,gkl,l->g", c, self._gram, c), 0.0) + _ROUNDING * np.square(size)
-            return np.sqrt(0.25 * squares + still + most * moving) + slack + _ROUNDING * size
+            return np.sqrt(0.25 * squares + still + t_gap * moving) + slack + _ROUNDING * size
 
-        radii = [(t, radius(t)) for t in ends]
-        rows, balls = self.fold.rows, self._balls(share, a.scores, b.scores, radii)
-        lows, highs = self._ends(balls, rows)
+        radii = [(t, radius(t, most)) for t in (t_low, t_high)]
+        vectors = [self.mix(share, x, y) for x, y in zip(a.scores, b.scores, strict=True)]
+        rows = self.fold.rows
+        lows, highs = self._ends(vectors, rows, radii)
         least = largest = np.zeros(model.n_tasks)
         if model.intercept is not None:
             least, largest = self._intercepts(share, radii)
             lows, highs = lows + least[rows.task], highs + largest[rows.task]
-        return ScoreBounds(rows.split(lows), rows.split(highs), rows, balls, (least, largest))
+        summed = float(radius(t_middle, t_middle).sum()), float(np.maximum(radii[0][1], radii[1][1]).sum())
+        centres = [(0.5 * (vectors[0] + vectors[1] + t * vectors[2]), r) for t, r in radii]
+        return ScoreBounds(rows.split(lows), rows.split(highs), summed, rows, centres, (least, largest))
 
-    def _balls(self, share: float, one, other, radii) -> list[tuple[np.ndarray, np.ndarray]]:
-        """(scores (N,) of the centre, radii) of the balls at either end of an interval, of the scores that two fits have."""
-        w, still, moving = (self.mix(share, x, y) for x, y in zip(one, other, strict=True))
-        return [(0.5 * (w + still + t * moving), radius) for t, radius in radii]
-
-    def _ends(self, balls, rows: ScoredRows) -> tuple[np.ndarray, np.ndarray]:
+    def _ends(self, vectors: list[np.ndarray], rows: ScoredRows, radii) -> tuple[np.ndarray, np.ndarray]:
         """(N,) the least and the largest scores over the balls at both ends of an interval."""
-        reach = [rows.lengths * (r[rows.task] if self.model.by_task else r[0]) for _, r in balls]
-        lows, highs = zip(
-            *((c - own, c + own) for (c, _), own in zip(balls, reach, strict=True)), strict=True
-        )
-        return np.minimum(*lows), np.maximum(*highs)
+        lows = highs = None
+        for t, radius in radii:
+            centre = 0.5 * (vectors[0] + vectors[1] + t * vectors[2])
+            reach = rows.lengths * (radius[rows.task] if self.model.by_task else radius[0])
+            low, high = centre - reach, centre + reach
+            lows = low if lows is None else np.minimum(lows, low)
+            highs = high if highs is None else np.maximum(highs, high)
+        assert lows is not None and highs is not None
+        return lows, highs
 
     def _gaps(self, share: float) -> tuple[np.ndarray, np.ndarray]:
         """The Fenchel-Young gaps of the still and of the moving terms at a mixture, over the tasks that share a ball; rounding is paid for."""
@@ -514,8 +520,9 @@ class Bracket:
         fold, (loss,) = self.fold, self.model.form.losses
         rows, atom, y = cast(ScoredRows, fold._training), cast(SeparableLoss, loss.atom), loss.tasks.targets
         s = 1.0 if loss.scale is None else loss.scale
-        lows, highs = self._ends(self._balls(share, self.a.training, self.b.training, radii), rows)
-        start = self.mix(share, self.a.constant, self.b.constant)
+        vectors = [self.mix(share, p, q) for p, q in zip(self.a.training, self.b.training, strict=True)]
+        lows, highs = self._ends(vectors, rows, radii)
+        start, step = self.mix(share, self.a.constant, self.b.constant), np.zeros(self.model.n_tasks)
         widths = loss.tasks.sums(highs - lows) / loss.tasks.counts
         step = np.maximum(0.5 * widths, _ROUNDING * (1.0 + np.abs(start)))
 

@@ -197,7 +197,7 @@ def make_part(
     return Fold(train.astype(np.int8), can, constant, test, tested, tuple(names))
 
 
-def warn_of(parts: Sequence[Fold], one_class: str, typed: str) -> list[str]:
+def warn_of(parts: Sequence[Fold], one_class: str, typed: str, stacklevel: int = 4) -> list[str]:
     """A line for every part in which tasks are not learned; a OneClassWarning with them."""
     lines = [
         f"fold {k}: {listed_tasks(part.left_out)}" for k, part in enumerate(parts) if part.left_out
@@ -207,6 +207,6 @@ def warn_of(parts: Sequence[Fold], one_class: str, typed: str) -> list[str]:
         warnings.warn(
             f"{typed}: some training folds have labels of one class alone, or none, of a task: {shown}; one_class={one_class!r}",
             OneClassWarning,
-            stacklevel=4,
+            stacklevel=stacklevel,
         )
     return lines

@@ -42,8 +42,9 @@ class ChoiceSettings:
 
     tol: float = 1e-9  # relative gap of every fit where none is asked for: a wider one widens every bound
     max_fits: int = 1000  # values, where no number is given
-    # of the length of the interval between two fits, in logarithms, above which a part of it is halved: four times
-    halved_share: float = 0.065
+    radius_ratio: float = (
+        1.5  # of the balls at the ends of an interval over that in its middle, above which halving it helps
+    )
     kept_bytes: int = (
         2**30
     )  # of weights and multipliers of all fits, above which none are kept for a saved proof
@@ -113,13 +114,12 @@ class Cell:
     bracket: tuple[float, float]
     best: float
     worst: float
+    radius: tuple[float, float]
 
     @property
     def is_halved(self) -> bool:
-        """Tell whether it is a large part of what lies between its two fits: halves of it have smaller balls, for no fit."""
-        a, b = self.bracket
-        large = math.log(self.high / self.low) > SETTINGS.halved_share * math.log(b / a)
-        return large and self.is_wide(self.low, self.high)
+        """Tell whether halves of it have balls that are much smaller."""
+        return self.radius[1] > SETTINGS.radius_ratio * self.radius[0] and self.is_wide(self.low, self.high)
 
     @staticmethod
     def is_wide(low: float, high: float) -> bool:
@@ -170,8 +170,10 @@ class FoldFits:
         for value in self.fits.keys() - values:
             del self.fits[value], self.solutions[value]
 
-    def possible(self, low: float, high: float, bracket, by: Measure) -> tuple[float, float]:
-        """(the best possible score at any value in [low, high], the worst)."""
+    def possible(
+        self, low: float, high: float, bracket, by: Measure
+    ) -> tuple[float, float, tuple[float, float]]:
+        """(the best possible score at any value in [low, high], the worst, the radii of the balls)."""
         assert self.bounds is not None
         found = Bracket(self.bounds, *(self.fits[one] for one in bracket)).bounds(low, high)
         ends = []
@@ -186,7 +188,7 @@ class FoldFits:
                 float(evaluate(by, truth, each, self.part.names, table=self.tasks.is_shared, weights=weights, typed=self.typed))
                 for each in extremes
             )  # fmt: skip
-            return best, worst
+            return best, worst, found.radius
         by_task = [self._by_task(by, counted, truth, each) for each in extremes]
         convex = CONVEX_MEASURES.get(by.name)
         are_scores = all(np.array_equal(a, b) for a, b in zip(answers, found.high, strict=True))
@@ -197,7 +199,7 @@ class FoldFits:
                     number = convex.number(y[~np.isnan(y)], max(mean, 0.0))
                     by_task[0][i] = by.direction * min(by.direction * by_task[0][i], by.direction * number)
         best, worst = (float(mean_score(one, self.part.names)) for one in by_task)
-        return best, worst
+        return best, worst, found.radius
 
     def _by_task(self, by: Measure, counted, truth, predicted) -> np.ndarray:
         """(m,) the score of every task; NaN where it has none."""
@@ -313,7 +315,8 @@ class ProvenChoice:
         for low, high, bracket in parts:
             found = [fold.possible(low, high, bracket, self.by) for fold in self.folds]
             best, worst = _mean([one[0] for one in found]), _mean([one[1] for one in found])
-            cell = Cell(low, high, bracket, best, worst)
+            radius = sum(one[2][0] for one in found), sum(one[2][1] for one in found)
+            cell = Cell(low, high, bracket, best, worst, radius)
             heap.append((-self.by.direction * best, next(self._order), cell))
         heapq.heapify(heap)
         self._heap = heap
