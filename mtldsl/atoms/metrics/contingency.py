@@ -87,9 +87,6 @@ class FScore(Metric):
         in_b = max(_step(a, m) for a in (max(near, 1), min(near + 1, positives)))
         return 0.5 * (1.0 + square) / (1.0 + m), -0.5 * (1.0 + square) * in_b
 
-    def forbids(self, positives, negatives):
-        return False
-
     def at_constants(self, positives, negatives, is_zero):
         # Delta is 1 as soon as no positive is labelled +1, whatever the negatives are; they balance the positives where they are as many
         if not is_zero and negatives < positives:
@@ -178,9 +175,6 @@ class AUC(Metric):
     def limits(self, positives, negatives):
         return 0.5 / positives, -0.5 / negatives
 
-    def forbids(self, positives, negatives):
-        return False
-
     def at_constants(self, positives, negatives, is_zero):
         # at -1 / (2 Neg) a negative that is flipped is worth (c - Pos) / (Pos Neg), nothing where all positives are
         return smaller_class(positives, negatives, is_zero, 0.5 / negatives, 0.5 / positives)
@@ -225,9 +219,6 @@ class _ErrorShares(Metric):
     def limits(self, positives, negatives):
         of_positive, of_negative = self._costs(positives, negatives)
         return 0.5 * of_positive, -0.5 * of_negative
-
-    def forbids(self, positives, negatives):
-        return False
 
     def at_constants(self, positives, negatives, is_zero):
         up, down = self.limits(positives, negatives)
@@ -356,9 +347,6 @@ class _ProductMetric(Metric):
         """Half the largest step of h where g is 1, and of g where h is."""
         g, h = self.factors(np.arange(negatives + 1), np.arange(positives + 1), positives, negatives)
         return -0.5 * float(np.diff(h).min()), 0.5 * float(np.diff(g).min())
-
-    def forbids(self, positives, negatives):
-        return False
 
     def _highest_tables(self, ordered, batch, ends):
         from mtldsl.atoms.metrics.metric_kernels import best_of_product

@@ -204,7 +204,7 @@ def limits_from_steps(delta: Table, positives: int, negatives: int) -> tuple[flo
 
 #: What belongs to one `delta`: a subclass with another `delta` does not inherit these from a built-in metric.
 _OF_DELTA = (
-    "best_counts", "limits", "forbids", "_plane", "_highest_tables", "_promised", "conjugate", "dual_project", "score",
+    "best_counts", "limits", "_plane", "_highest_tables", "_promised", "conjugate", "dual_project", "score",
     "score_of_counts", "exact_conjugate", "exact_prox", "score_steps", "law", "at_constants",
 )  # fmt: skip
 
@@ -337,10 +337,6 @@ class Metric(Atom):
         """
         return limits_from_steps(self.table, positives, negatives)
 
-    def forbids(self, positives: int, negatives: int) -> bool:
-        """Tell whether Delta is -inf anywhere."""
-        return np.isinf(limits_from_steps(self.table, positives, negatives)[0])
-
     def at_constants(self, positives: int, negatives: int, is_zero: bool) -> ConstantScore | None:
         """The subgradients where all samples have the score that makes the maximum least (`is_zero`: the score 0), exactly. None: not known."""
         return None
@@ -449,7 +445,10 @@ class Metric(Atom):
         """
         u = np.clip(np.asarray(u, float), np.minimum(-2.0 * y, 0.0), np.maximum(-2.0 * y, 0.0))
         positive, negative = classes_of(y)
-        if not self.forbids(len(positive), len(negative)) or self.conjugate(u, y) < np.inf:
+        sizes = len(positive), len(negative)
+        # a user's own limits need not say what their delta forbids
+        limits = limits_from_steps(self.table, *sizes) if is_own(self) else self.limits(*sizes)
+        if np.isfinite(limits[0]) or self.conjugate(u, y) < np.inf:
             return u
         p = flip_probabilities(u, y)
         if p is None:  # u has been clipped

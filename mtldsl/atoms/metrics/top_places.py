@@ -230,9 +230,6 @@ class _TopPlacesMetric(Metric):
     def limits(self, positives, negatives):
         return np.inf, -np.inf
 
-    def forbids(self, positives, negatives):
-        return True
-
     def at_constants(self, positives, negatives, is_zero):
         # as many negatives among the k as there are, and whichever
         k = self.count(positives, negatives)
