@@ -93,16 +93,11 @@ class FScore(Metric):
             return None
         return ConstantScore(0.0, (-2.0, -2.0), (0.0, 2.0), None if is_zero else 0.0)
 
-    def _highest_tables(self, ordered, batch, ends):
+    def _highest_tables(self, ordered, batch, ends, values, counts):
         from mtldsl.atoms.metrics.metric_kernels import best_of_fscore
 
-        values, counts, paid = (
-            np.empty(len(ends)),
-            np.empty((len(ends), 2), np.int64),
-            np.empty(len(ordered) + 1),
-        )
+        paid = np.empty(len(ordered) + 1)
         best_of_fscore(ordered, batch.starts, ends, self.beta**2, paid, values, counts)
-        return values, counts
 
     # For beta >= 1 the thresholds of the tables rise with c (`mtldsl.atoms.structured_prox.fscore_table_kernels`).
 
@@ -179,12 +174,10 @@ class AUC(Metric):
         # at -1 / (2 Neg) a negative that is flipped is worth (c - Pos) / (Pos Neg), nothing where all positives are
         return smaller_class(positives, negatives, is_zero, 0.5 / negatives, 0.5 / positives)
 
-    def _highest_tables(self, ordered, batch, ends):
+    def _highest_tables(self, ordered, batch, ends, values, counts):
         from mtldsl.atoms.metrics.metric_kernels import best_of_auc
 
-        values, counts = np.empty(len(ends)), np.empty((len(ends), 2), np.int64)
         best_of_auc(ordered, batch.starts, ends, values, counts)
-        return values, counts
 
     def score_steps(self, z, batch, steps, flips, warm, rough=0.0):
         return auc_steps(self, z, batch, steps, flips)
@@ -348,10 +341,9 @@ class _ProductMetric(Metric):
         g, h = self.factors(np.arange(negatives + 1), np.arange(positives + 1), positives, negatives)
         return -0.5 * float(np.diff(h).min()), 0.5 * float(np.diff(g).min())
 
-    def _highest_tables(self, ordered, batch, ends):
+    def _highest_tables(self, ordered, batch, ends, values, counts):
         from mtldsl.atoms.metrics.metric_kernels import best_of_product
 
-        values, counts = np.empty(len(ends)), np.empty((len(ends), 2), np.int64)
         taken = ends - batch.starts[:, :2]  # positives, negatives that may be flipped
         parts = [
             self.factors(np.arange(b + 1), np.arange(c + 1), positives, negatives)
@@ -361,7 +353,6 @@ class _ProductMetric(Metric):
         ]
         of_negatives, of_positives = (np.concatenate(side) for side in zip(*parts, strict=True))
         best_of_product(ordered, batch.starts, ends, of_negatives, of_positives, values, counts)
-        return values, counts
 
 
 @register

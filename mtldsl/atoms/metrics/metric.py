@@ -139,7 +139,8 @@ class MetricBatch:
         from mtldsl.atoms.metrics.metric_kernels import flip
 
         chosen, margins, ends = self.sorted(metric, z)
-        values, counts = metric._highest_tables(margins, self, ends)
+        values, counts = np.empty(len(ends)), np.empty((len(ends), 2), np.int64)
+        metric._highest_tables(margins, self, ends, values, counts)
         flipped = np.empty(len(chosen), np.int64)
         flip(chosen, self.starts, counts, flipped, slopes)
         return values, counts, flipped
@@ -349,12 +350,15 @@ class Metric(Atom):
         classes: `classes_of(y)`, where it is at hand.
         """
         z = np.ascontiguousarray(z, dtype=float)
+        height = 0.0
         if np.isnan(z @ z):
-            return MostViolatedPlane(
-                np.nan, np.nan, np.zeros(0, int), None if self.labellings else np.zeros(len(z))
-            )
-        positive, negative = classes_of(y) if classes is None else classes
-        return self._plane(z, y, positive, negative)
+            height = np.nan
+        else:
+            plane = self._plane(z, y, *(classes_of(y) if classes is None else classes))
+            if plane.value > 0.0:
+                return plane
+        none = (np.zeros(0, int), None) if self.labellings else (None, np.zeros(len(z)))
+        return MostViolatedPlane(height, height, *none)
 
     def highest_planes(self, z, batch: MetricBatch, apart, slopes) -> tuple[np.ndarray, np.ndarray]:
         """(values, deltas) of the highest plane of every task of a batch at the flat predictions z, and its slope into `slopes`, which is zero.
@@ -384,9 +388,9 @@ class Metric(Atom):
         tasks = zip(b.tolist(), c.tolist(), *(part.tolist() for part in sizes), strict=True)
         return np.array([self.table([i], [j], *sizes)[0] for i, j, *sizes in tasks])
 
-    def _highest_tables(self, ordered, batch: MetricBatch, ends) -> tuple[np.ndarray, np.ndarray]:
-        """(values (k,), counts (k, 2)): the best b and c of every task, from the ascending margins of its positives and negatives."""
-        values, counts = np.empty(len(ends)), np.empty((len(ends), 2), np.int64)
+    def _highest_tables(self, ordered, batch: MetricBatch, ends, values, counts) -> None:
+        """The best b and c of every task, from the ascending margins of its positives and negatives, into counts (k, 2), their values into
+        values (k,)."""
         for k, ((up, down, end), (up_end, down_end)) in enumerate(
             zip(batch.starts.tolist(), ends.tolist(), strict=True)
         ):
@@ -400,7 +404,6 @@ class Metric(Atom):
                 )
             values[k] = self.table([b], [c], *sizes)[0] + of_negatives[b] + of_positives[c]
             counts[k] = b, c
-        return values, counts
 
     # ------------------------------------------------------------------------------------------ the conjugate
 

@@ -118,12 +118,7 @@ class RankingMetric(Metric):
         ranks = self.best_ranks(z[up], z[down])
         slope = self._slope(ranks, up, down, len(y))
         delta = float(self.delta_of_ranks(ranks[None, :], len(up), len(down))[0])
-        value = delta + float(slope @ z)
-        return (
-            MostViolatedPlane(value, delta, None, slope)
-            if value > 0.0
-            else MostViolatedPlane(0.0, 0.0, None, np.zeros(len(y)))
-        )
+        return MostViolatedPlane(delta + float(slope @ z), delta, None, slope)
 
     def _weights(self, positives: int, negatives: int) -> np.ndarray:
         """(N,) how much the negatives of an order count, from the highest on."""
