@@ -172,9 +172,6 @@ class MatrixNormal(Structure):
         gradient = (U * (2.0 * self.eta * a * b * s)) @ Vt
         return self._of_pairs(s, a, b, d, m), two_sided_product(self._roots[0], gradient, self._roots[1])
 
-    def gradient(self, W) -> np.ndarray:
-        return self.value_and_gradient(W)[1]
-
     def turning_weights(self, W) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
         """(U, V, w, rest): the gradient is U diag(w s) V^T, and `rest` is the weight of singular values that are zero.
 
@@ -412,8 +409,7 @@ class SparseMatrixNormal(WithoutConjugate, MatrixNormal):
         return self.value_at(W, self.update(W))
 
     def value_and_gradient(self, W) -> tuple[float, np.ndarray]:
-        matrices = self.update(W)
-        return self.value_at(W, matrices), self.quadratic(W.shape, matrices).product(W)
+        return Structure.value_and_gradient(self, W)  # by the learned matrix: no singular values say it
 
     # ------------------------------------------------------------------------------------------ the matrices
 

@@ -91,9 +91,6 @@ class ConcaveSpectrum(WithoutConjugate, Structure):
         at_zero = (p - s.size) * float(self.penalty(np.float64(self.eps)))
         return float(np.sum(self.penalty(s**2 + self.eps))) + at_zero
 
-    def gradient(self, W) -> np.ndarray:
-        return self.value_and_gradient(W)[1]
-
     def value_and_gradient(self, W) -> tuple[float, np.ndarray]:
         U, s, Vt = thin_svd(W)
         return self.value_of_spectrum(s, W.shape[0]), (U * (2.0 * s * self.slope(s**2 + self.eps))) @ Vt

@@ -271,11 +271,8 @@ class ErrorRate(_ErrorShares):
     def over(self, positives, negatives):
         return 1, 1
 
-    def score(self, z, positive, threshold):
-        """The share of right labels: Delta is up to 2 n."""
-        return 1.0 - float(np.sum((z >= threshold) != positive)) / len(z)
-
     def score_of_counts(self, b, c, positives, negatives):
+        """The share of right labels: Delta is up to 2 n."""
         return 1.0 - float(b + c) / (positives + negatives)
 
 
