@@ -344,14 +344,9 @@ def squared_trace_norm(W, atom):
 
 
 @formula("feature_covariance_norm", semidefinite=True)
-def feature_covariance_norm(W, atom):
-    """min over D, tr D <= c, of tr(W^T D^-1 W): (sum of the singular values)^2 / c; D kept: see structures.py"""
-    return squared_trace_norm(W, atom) / atom.covariance.trace
-
-
 @formula("task_covariance_norm", semidefinite=True)
-def task_covariance_norm(W, atom):
-    """min over Omega, tr Omega <= c, of tr(W Omega^-1 W^T): (sum of the singular values)^2 / c"""
+def covariance_norm(W, atom):
+    """min over D, tr D <= c, of tr(W^T D^-1 W), or of tr(W D^-1 W^T): (sum of the singular values)^2 / c; D kept: see structures.py"""
     return squared_trace_norm(W, atom) / atom.covariance.trace
 
 
