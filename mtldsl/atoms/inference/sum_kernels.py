@@ -135,21 +135,17 @@ def _sum_into_marginals(plan, work, marginals):
 
 
 # --------------------------------------------------------------------------------------------------------------
-# Whole batches, a function a method: only the method that is called is compiled.
+# Whole batches: what is None is known from its type, so that only the method that is used is compiled.
 
 
 @compiled()
-def sum_eliminate_each(scores, plan, n_messages_in_all, work, log_z, marginals):
-    """`sum_eliminate` on every row of `scores` (n, S)."""
+def sum_each(scores, plan, n_messages_in_all, work, log_z, marginals):
+    """`sum_eliminate` on every row of `scores` (n, S), or without messages `sum_enumerate`."""
     for i in range(len(scores)):
-        log_z[i] = sum_eliminate(scores[i], plan, n_messages_in_all, work, marginals[i])
-
-
-@compiled()
-def sum_enumerate_each(scores, plan, n_messages_in_all, work, log_z, marginals):
-    """`sum_enumerate` on every row of `scores` (n, S)."""
-    for i in range(len(scores)):
-        log_z[i] = sum_enumerate(scores[i], plan, work, marginals[i])
+        if n_messages_in_all is None:
+            log_z[i] = sum_enumerate(scores[i], plan, work, marginals[i])
+        else:
+            log_z[i] = sum_eliminate(scores[i], plan, n_messages_in_all, work, marginals[i])
 
 
 # --------------------------------------------------------------------------------------------------------------
