@@ -153,10 +153,10 @@ class MatrixNormal(Structure):
 
     def _given_constant(self, d: int, m: int) -> float:
         """-rho (m log|Sigma1| + d log|Sigma2|) of the matrices that are given."""
-        total = 0.0
-        for S, count in ((self.features, m), (self.tasks, d)):
-            total -= self.rho * count * S.log_det() if isinstance(S, SpectralMatrix) else 0.0
-        return total
+        given = [
+            (S, count) for S, count in zip(self.said, (m, d), strict=True) if isinstance(S, SpectralMatrix)
+        ]
+        return -self.rho * sum(count * S.log_det() for S, count in given)
 
     # ------------------------------------------------------------------------------------------- the profile
 

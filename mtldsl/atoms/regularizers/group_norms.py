@@ -286,11 +286,6 @@ class GroupNorm(WeightedNorm):
         factors = shrinkage(self.cell_norms(W), self.thresholds(step))
         return W * self.spread(factors, W.shape, elsewhere=1.0)
 
-    def dual_gauge(self, Z):
-        unpenalised = np.ones(len(Z), dtype=bool)
-        unpenalised[self.rows] = False
-        return np.inf if np.any(Z[unpenalised]) else super().dual_gauge(Z)
-
     def dual_project(self, Z):
         kept = self.spread(1.0 if self.weights is None else self.weights, Z.shape) > 0
         return Z if kept.all() else np.where(kept, Z, 0.0)

@@ -109,19 +109,18 @@ class SquaredClusterNorm(Regularizer):
 
     def conjugate(self, Z):
         squares = singular_values(Z) ** 2  # descending
-        room = max(self.trace - self.lower * Z.shape[1], 0.0)
-        each = self.upper - self.lower
-        taken = (
-            np.diff(np.minimum(np.arange(len(squares) + 1) * each, room))
-            if each < np.inf
-            else np.append(room, np.zeros(len(squares) - 1))
-        )
+        room, width = self._room(Z.shape[1])
+        taken = np.diff(np.minimum(np.arange(len(squares) + 1) * width, room))
         return 0.25 * float((self.lower + taken) @ squares)
+
+    def _room(self, n_tasks: int) -> tuple[float, float]:
+        """(what `lower` leaves of the trace, the most that one eigenvalue has of it)."""
+        room = max(self.trace - self.lower * n_tasks, 0.0)
+        return room, min(self.upper - self.lower, room)
 
     def _variances(self, s, n_tasks: int, less: float) -> np.ndarray:
         """clip(x s - less, lower, upper) of every singular value, those that are not there being `lower`; x > 0 makes the sum `trace`."""
-        room = max(self.trace - self.lower * n_tasks, 0.0)
-        width = min(self.upper - self.lower, room)  # no eigenvalue has more than all that is left
+        room, width = self._room(n_tasks)
         if width == 0.0:
             return np.full(len(s), self.lower)
         return self.lower + width * shares_of_norms(s, room / width, (self.lower + less) / width)
