@@ -471,7 +471,7 @@ class SquaredTraceNorm(Regularizer):
         return float(singular_values(W).sum() ** 2)
 
     def prox(self, W, step):
-        return shrink_singular_values(W, lambda singular: squared_sum_threshold(singular, 2.0 * step))
+        return shrink_singular_values(W, lambda singular: float(squared_sum_threshold(singular, 2.0 * step)))
 
     def conjugate(self, Z):
         return largest_singular_value(Z) ** 2 / 4.0
