@@ -11,6 +11,8 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -175,6 +177,21 @@ def solve(problem: cp.Problem, *, solver: str, **options) -> None:
     problem.unpack_results(raw if name == "SCS" else SimpleNamespace(**raw), chain, inverse)
     if problem.status == cp.OPTIMAL:
         _ends[problem] = {name: {key: np.asarray(raw[key]) for key in "xys" if key in raw}}
+
+
+def solve_accurately(
+    problem: cp.Problem, run: Callable, accuracies: Iterable[float] = (1e-11, 1e-9, 1e-7)
+) -> None:
+    """Clarabel's solution to the first of these accuracies that it reaches, else the last that it has: the caller knows how good it is.
+
+    run : `solve`, or cvxpy's own, which no time limit ends
+    """
+    for accuracy in accuracies:
+        with warnings.catch_warnings(), suppress(cp.error.SolverError):
+            warnings.simplefilter("ignore")  # of the last digits it is not sure
+            run(problem, solver="CLARABEL", tol_gap_abs=accuracy, tol_gap_rel=accuracy, tol_feas=accuracy)
+            if problem.status == cp.OPTIMAL:
+                return
 
 
 def _of_clarabel(data: dict, options: dict) -> dict:

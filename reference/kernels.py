@@ -11,7 +11,6 @@ is the best.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -72,11 +71,8 @@ def describe_weights(atom) -> np.ndarray | KernelWeightDomain:
     """theta where it is given, else its ball."""
     if isinstance(atom.about, np.ndarray):
         return np.asarray(atom.about, float)
-    return (
-        KernelWeightDomain(float(atom.p), 1.0)
-        if atom.about is None
-        else KernelWeightDomain(float(atom.about.p), float(atom.about.radius))
-    )
+    p, radius = (atom.p, 1.0) if atom.about is None else (atom.about.p, atom.about.radius)
+    return KernelWeightDomain(float(p), float(radius))
 
 
 def weights_of(atom) -> np.ndarray | KernelWeightDomain:
@@ -94,11 +90,7 @@ def violation(theta, atom) -> float:
     weights, theta = describe_weights(atom), np.asarray(theta, float)
     if isinstance(weights, np.ndarray):
         return float(np.abs(theta - weights).max() / weights.max())
-    size = (
-        np.abs(theta).max()
-        if np.isinf(weights.p)
-        else np.sum(np.abs(theta) ** weights.p) ** (1.0 / weights.p)
-    )
+    size = np.linalg.norm(theta, weights.p)
     return float(max(size - weights.radius, -theta.min()) / weights.radius)
 
 
@@ -153,7 +145,7 @@ def lower_bound(W, kernels, theta, weights) -> float:
 def inside(theta, ball: KernelWeightDomain) -> np.ndarray:
     """Weights of the largest norm allowed, none of them zero."""
     theta = np.maximum(theta / theta.max(), SETTINGS.least_weight)
-    return ball.radius * theta / np.sum(theta**ball.p) ** (1.0 / ball.p)
+    return ball.radius * theta / np.linalg.norm(theta, ball.p)
 
 
 def reduce_rows(W, kernels) -> tuple[np.ndarray, list[Kernel]]:
@@ -295,23 +287,8 @@ def _best(W, kernels, ball: KernelWeightDomain) -> np.ndarray:
 
 def _by_cvxpy(W, kernels, ball: KernelWeightDomain) -> np.ndarray:
     """Uniform where no backend finds any."""
-    stated, best = KernelPenaltyStatement(cp.Constant(W), kernels, ball), np.ones(len(kernels))
+    stated = KernelPenaltyStatement(cp.Constant(W), kernels, ball)
     problem = cp.Problem(cp.Minimize(stated.value), stated.ties)
-    for accuracy in SETTINGS.accuracies:
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # "may be inaccurate": the bound tells
-                backends.solve(
-                    problem,
-                    solver="CLARABEL",
-                    tol_gap_abs=accuracy,
-                    tol_gap_rel=accuracy,
-                    tol_feas=accuracy,
-                )
-        except cp.error.SolverError:
-            continue
-        if stated.theta.value is not None and stated.theta.value.max() > 0:
-            best = stated.theta.value
-            if problem.status == cp.OPTIMAL:
-                break
-    return best
+    backends.solve_accurately(problem, backends.solve, SETTINGS.accuracies)
+    theta = stated.theta.value
+    return np.ones(len(kernels)) if theta is None or not theta.max() > 0 else theta

@@ -163,27 +163,29 @@ def _of_metric(metric, every, row) -> np.ndarray:
     return costs
 
 
+def _above_truth(z, y, s, atom, of_all):
+    """The sum over samples of s_i times what `of_all` makes of an `_ObservedLabels`, less <scores_i, Upsilon(y_i)>."""
+    total = cp.Constant(0.0)
+    for of in _graphs(z, y, atom):
+        own = cp.sum(cp.multiply(of.own.T.toarray(), of.scores), axis=0)
+        total += weighted_sum(None if s is None else s[of.rows], of_all(of) - own)
+    return total
+
+
 @formula("clique_hinge", of_labellings=True)
 def clique_hinge(z, y, s, atom):
     """sum over samples of s_i max over y of Delta(y, y_i) + <scores_i, Upsilon(y) - Upsilon(y_i)>"""
-    total = cp.Constant(0.0)
-    for of in _graphs(z, y, atom):
-        delta = task_losses(of.loss, of.every, of.truth)
-        highest = cp.max(delta + cp.Constant(of.upsilon) @ of.scores, axis=0)
-        own = cp.sum(cp.multiply(of.own.T.toarray(), of.scores), axis=0)
-        total += weighted_sum(None if s is None else s[of.rows], highest - own)
-    return total
+
+    def highest(of):
+        return cp.max(task_losses(of.loss, of.every, of.truth) + cp.Constant(of.upsilon) @ of.scores, axis=0)
+
+    return _above_truth(z, y, s, atom, highest)
 
 
 @formula("pairwise_log_loss", of_labellings=True, exponential=True)
 def pairwise_log_loss(z, y, s, atom):
     """sum over samples of s_i (log sum over y of exp <scores_i, Upsilon(y)> - <scores_i, Upsilon(y_i)>)"""
-    total = cp.Constant(0.0)
-    for of in _graphs(z, y, atom):
-        normaliser = cp.log_sum_exp(cp.Constant(of.upsilon) @ of.scores, axis=0)
-        own = cp.sum(cp.multiply(of.own.T.toarray(), of.scores), axis=0)
-        total += weighted_sum(None if s is None else s[of.rows], normaliser - own)
-    return total
+    return _above_truth(z, y, s, atom, lambda of: cp.log_sum_exp(cp.Constant(of.upsilon) @ of.scores, axis=0))
 
 
 # --------------------------------------------------------------------------------------------- as terms of a model

@@ -12,21 +12,17 @@ from mtldsl.normal_form.term import LinearMap
 
 def image(linear_map: LinearMap, variables: dict[str, cp.Variable]) -> cp.Expression:
     """The map on the variables: the sum of coefficient * left @ block @ right, plus the offset."""
-    total = None
+    parts = []
     for entry in linear_map.entries:
         part = variables[entry.block]
         if entry.left is not None:
             part = cp.Constant(entry.left) @ part
         if entry.right is not None:
             part = part @ cp.Constant(entry.right)
-        if entry.coefficient != 1.0:
-            part = float(entry.coefficient) * part
-        total = part if total is None else total + part
+        parts.append(part if entry.coefficient == 1.0 else float(entry.coefficient) * part)
     if linear_map.offset is not None:
-        offset = np.asarray(linear_map.offset, float)
-        total = cp.Constant(offset) if total is None else total + offset
-    if total is None:  # W - W
-        return cp.Constant(np.zeros(linear_map.shape))
+        parts.append(np.asarray(linear_map.offset, float))
+    total = sum(parts) if linear_map.entries else cp.Constant(sum(parts, np.zeros(linear_map.shape)))  # W - W
     return total + np.zeros(linear_map.shape) if total.shape != tuple(linear_map.shape) else total
 
 

@@ -13,7 +13,6 @@ from math import ceil, comb
 
 import cvxpy as cp
 import numpy as np
-import scipy.sparse as sp
 
 from mtldsl.atoms.atom import REGISTRY
 from mtldsl.errors import ModelError
@@ -77,16 +76,8 @@ def recall_at(b, c, positives, negatives, atom):
 @formula("ROCArea", of_rankings=True)
 def roc_area(z, y, atom):
     """(1 / (Pos Neg)) sum over positives i, negatives j of max(0, 1 - 2 (z_i - z_j))"""
-    differences = pairs_in_order(y)
-    return cp.sum(cp.pos(1.0 - 2.0 * (differences @ z))) / differences.shape[0]
-
-
-def pairs_in_order(y) -> sp.csr_array:
-    """(Pos Neg, n): takes z to z_i - z_j, for every positive i and negative j."""
     i, j = (side.ravel() for side in np.meshgrid(np.flatnonzero(y > 0), np.flatnonzero(y < 0)))
-    row, one = np.arange(i.size), np.ones(i.size)
-    entries = (np.concatenate([one, -one]), (np.concatenate([row, row]), np.concatenate([i, j])))
-    return sp.coo_array(entries, shape=(i.size, y.size)).tocsr()
+    return cp.sum(cp.pos(1.0 - 2.0 * (z[i] - z[j]))) / i.size
 
 
 def _how_many(k, n: int) -> int:

@@ -5,8 +5,6 @@ W: an expression (p, q); rows are features, columns are tasks.
 
 from __future__ import annotations
 
-import contextlib
-import warnings
 from dataclasses import dataclass
 
 import cvxpy as cp
@@ -14,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import erfinv
 
+from mtldsl.reference import backends
 from mtldsl.reference.registry import FORMULAS, formula
 from mtldsl.utils.memory import require_memory
 
@@ -236,13 +235,7 @@ class LatentGroupParts(PenaltyStatement):
         W = np.asarray(self.W.value, float)
         size = float(np.max(np.abs(W), initial=0.0))
         at = LatentGroupParts(cp.Constant(W / size if size else W), self.atom)
-        problem = cp.Problem(cp.Minimize(at.value), at.ties)
-        for digits in (1e-11, 1e-9, 1e-7):
-            accuracy = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), digits)
-            with warnings.catch_warnings(), contextlib.suppress(cp.error.SolverError):
-                warnings.simplefilter("ignore")  # of the last digits it is not sure
-                problem.solve(solver="CLARABEL", **accuracy)
-                break
+        backends.solve_accurately(cp.Problem(cp.Minimize(at.value), at.ties), cp.Problem.solve)
         # the last digits: every row shared out anew in proportion to a_g / ||V_g||, at which the value never rises
         a = np.broadcast_to(1.0 if self.atom.weights is None else self.atom.weights, len(self.parts))
         held = np.array([_picks(group, len(W)).sum(axis=1) for group in self.atom.groups]).T
@@ -326,10 +319,7 @@ class BoundedFactors(PenaltyStatement):
             self.t.value, self.gram.value = 0.0, np.zeros(self.gram.shape)
             return
         at = BoundedFactors(cp.Constant(W / size), None)
-        accuracy = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-11)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the last digits it is not sure
-            cp.Problem(cp.Minimize(at.value), at.ties).solve(solver="CLARABEL", **accuracy)
+        backends.solve_accurately(cp.Problem(cp.Minimize(at.value), at.ties), cp.Problem.solve)
         values, vectors = np.linalg.eigh(at.gram.value)  # positive semidefinite but for rounding
         self.t.value = size * at.t.value
         self.gram.value = size * (vectors * np.maximum(values, 0.0)) @ vectors.T
@@ -354,14 +344,9 @@ def squared_trace_norm(W, atom):
 
 
 @formula("feature_covariance_norm", semidefinite=True)
-def feature_covariance_norm(W, atom):
-    """min over D, tr D <= c, of tr(W^T D^-1 W): (sum of the singular values)^2 / c; D kept: see structures.py"""
-    return squared_trace_norm(W, atom) / atom.covariance.trace
-
-
 @formula("task_covariance_norm", semidefinite=True)
-def task_covariance_norm(W, atom):
-    """min over Omega, tr Omega <= c, of tr(W Omega^-1 W^T): (sum of the singular values)^2 / c"""
+def covariance_norm(W, atom):
+    """min over D, tr D <= c, of tr(W^T D^-1 W), or of tr(W D^-1 W^T): (sum of the singular values)^2 / c; D kept: see structures.py"""
     return squared_trace_norm(W, atom) / atom.covariance.trace
 
 

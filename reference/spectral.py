@@ -27,11 +27,8 @@ RANK_SHARE = 1e-10
 
 @dataclass(frozen=True)
 class SpectrumSettings:
-    """Limits of spectra, and of slopes at zero."""
+    """Limits of slopes at zero."""
 
-    # ratio of singular values, to the largest, below which eigenvectors of W W^T are found anew among themselves: rounding mixes 1e-16 over
-    # this into the vectors of small ones, since its eigenvalues are squares
-    graded_ratio: float = 0.1
     # singular values at which the slope at zero is looked for
     zero_values: tuple[float, ...] = (1e-100, 1e-98)
     # relative change between these of a slope that is the one at zero, and rise of one that is not concave
@@ -118,32 +115,16 @@ def rank_at_most(x, atom):
 def axes(W) -> tuple[np.ndarray, np.ndarray]:
     """(V (p, p), s (p,)): orthonormal eigenvectors of W W^T, and the length of W along each, nonincreasing; s^2 the eigenvalues.
 
-    Lengths are as accurate as singular values are, small ones too: in place of the root of an eigenvalue, the length of a row of
-    V^T W. Those below ROUNDING_SHARE of the largest are 0.
+    Lengths below ROUNDING_SHARE of the largest are 0.
     """
-    B = np.array(W, float)
-    V, done = np.eye(len(B)), 0
-    while done < len(B):
-        rest = B[done:]
-        _, turn = np.linalg.eigh(
-            rest @ rest.T / max(np.abs(rest).max(initial=0.0) ** 2, np.finfo(float).tiny)
-        )
-        turn = turn[:, ::-1]
-        B[done:], V[:, done:] = turn.T @ rest, V[:, done:] @ turn
-        lengths = np.linalg.norm(B[done:], axis=1)
-        if lengths[0] <= ROUNDING_SHARE * np.linalg.norm(B[0]):
-            break
-        done += int(np.count_nonzero(lengths >= SETTINGS.graded_ratio * lengths[0]))
-    s = np.linalg.norm(B, axis=1)
-    s[s <= ROUNDING_SHARE * s.max(initial=0.0)] = 0.0
-    order = np.argsort(-s, kind="stable")
-    return V[:, order], s[order]
+    V, s, _ = np.linalg.svd(np.asarray(W, float))
+    return V, cut(np.append(s, np.zeros(len(V) - len(s))), ROUNDING_SHARE)
 
 
 def _lengths(W) -> np.ndarray:
-    """All p of them, from the smaller of W W^T and W^T W."""
-    p, q = W.shape
-    return axes(W)[1] if p <= q else np.append(axes(W.T)[1], np.zeros(p - q))
+    """All p of them."""
+    s = np.linalg.svd(W, compute_uv=False)
+    return cut(np.append(s, np.zeros(len(W) - len(s))), ROUNDING_SHARE)
 
 
 def cut(s, relative) -> np.ndarray:

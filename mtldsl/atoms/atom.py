@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import Field, dataclass, fields
 from math import isfinite
 from typing import Any, ClassVar, TypeVar
 
@@ -65,7 +65,7 @@ class Atom:
         typed = {}
         for field in self.typed_fields():
             value = getattr(self, field.name)
-            default = field.default if field.default is not MISSING else MISSING
+            default = field.default
             same = default is value or (np.isscalar(value) and np.isscalar(default) and value == default)
             if not same:
                 typed[field.name] = value

@@ -10,7 +10,7 @@ import numpy as np
 from mtldsl.atoms.atom import ENTRIES, broadcasts, in_parentheses, is_same_along_rows, register
 from mtldsl.atoms.matrix_function import Set, WithoutConjugate
 from mtldsl.atoms.prox.shrinkage import water_level
-from mtldsl.atoms.prox.spectral_matrix import singular_values, thin_svd
+from mtldsl.atoms.prox.spectral_matrix import map_singular_values, singular_values
 from mtldsl.errors import ModelError
 from mtldsl.utils.arrays import read_dense
 from mtldsl.utils.validation import quoted
@@ -343,9 +343,7 @@ class RankAtMost(WithoutConjugate, Set):
         return [cls(1), cls(2), cls(4)]
 
     def project(self, W):
-        U, s, Vt = thin_svd(W)
-        r = self.radius
-        return (U[:, :r] * s[:r]) @ Vt[:r]
+        return map_singular_values(W, lambda s: np.where(np.arange(s.size) < self.radius, s, 0.0))
 
     def violation(self, W):
         return float(np.linalg.norm(singular_values(W)[self.radius :]))

@@ -162,7 +162,7 @@ def families_of(word: str, groups: Any) -> list[tuple[list[int], bool]]:
     except ModelError:
         return []
     families = nested_families(checked)
-    found = [(family, len(levels(tuple(checked[g] for g in family)) or []) > 1) for family in families]
+    found = [(family, len(levels(tuple(checked[g] for g in family))) > 1) for family in families]
     return [] if len(found) == 1 and not found[0][1] else found
 
 

@@ -129,10 +129,7 @@ class TypedLatex:
         ).latex
 
     def _with_own_data(self, terms: list, parts: list[str]) -> list[str]:
-        kinds: list[Any] = []
-        for term in terms:
-            if term.tasks is not None and not any(term.tasks is tasks for tasks in kinds):
-                kinds.append(term.tasks)
+        kinds = list(dict.fromkeys(term.tasks for term in terms if term.tasks is not None))
         found = list(parts)
         for number, tasks in enumerate(kinds, 1):
             name = f"^{{({number})}}" if len(kinds) > 1 else ""

@@ -30,21 +30,23 @@ def is_tested(version: tuple[int, ...]) -> bool:
 
 
 def compiled(signature: str | None = None, *, inside: bool = False, **options: Any) -> Callable[[Any], Any]:
-    """Decorate as `numba.njit(signature, cache=True, nogil=True, **options)`; a declared signature is compiled when it is first needed.
+    """Decorate as `numba.njit(signature, cache=True, nogil=True, error_model="numpy", **options)`; a declared signature is compiled when
+    it is first needed.
 
-    Calls from Python let go of its lock: what is compiled reads and writes the arrays that it is given, and nothing else.
+    Calls from Python let go of its lock: what is compiled reads and writes the arrays that it is given, and nothing else. A division by
+    zero gives inf or NaN, as in numpy.
 
     signature : the types of arguments and result, where these are to be compiled and no others
     inside    : only other compiled functions call it, so that what takes Python's objects apart is not compiled
 
     With a version of numba that was not tested, this is `njit` for the types that come, and its own cache.
     """
+    options = {"nogil": True, "error_model": "numpy"} | options
     if is_tested(numba.version_info.short):
         from mtldsl.utils import numba_internals
 
         return numba_internals.compiled(signature, inside=inside, **options)
     _log_version()
-    options = {"nogil": True} | options
 
     def decorate(function: Any) -> Any:
         try:

@@ -38,7 +38,7 @@ def compiled(signature: str | None = None, *, inside: bool = False, **options):
         options["no_cpython_wrapper"] = True
 
     def decorate(function):
-        made = cast(Any, numba.njit)(**{"nogil": True} | options)(function)
+        made = cast(Any, numba.njit)(**options)(function)
         if not isinstance(made, Dispatcher):  # NUMBA_DISABLE_JIT
             return made
         made.__class__ = _InternalFunction if inside else _CompiledFunction

@@ -63,8 +63,6 @@ def test_graphical_lasso_to_rounding(n, rank, scale, r):
     size = 1 + n + abs(np.linalg.slogdet(S)[1])
     np.testing.assert_array_equal(S, S.T)
     assert 0 <= gap <= 1e-10 * size and abs(gap_by_hand(A, r, S) - gap) <= 1e-10 * size
-    again = graphical_lasso(A, r, S)
-    np.testing.assert_allclose(again.matrix, S, rtol=1e-6, atol=1e-8 * S.max())
 
 
 def test_graphical_lasso_near_to_singular_by_the_central_path():

@@ -140,8 +140,8 @@ def trace_norm_times(monkeypatch):
 def blind_oracle(monkeypatch):
     """The oracle of the F-score finds that the true labelling is the most violated one."""
 
-    def nothing(self, ordered, batch, ends):
-        return np.zeros(len(ends)), np.zeros((len(ends), 2), np.int64)
+    def nothing(self, ordered, batch, ends, values, counts):
+        values[:], counts[:] = 0.0, 0
 
     monkeypatch.setattr(FScore, "_highest_tables", nothing)
 

@@ -212,7 +212,7 @@ class LogPartition:
         # an exponential costs about as much as ten entries read
         passes = 1.0 if cliques.sizes.max(initial=1) <= 2 else 1.0 + K / 10.0
         if SETTINGS.automatic_enumeration_labels >= K and gathers > 2.0**K * passes:
-            self.method, self._messages, self._work_size = "enumeration", 0, 2**K + max(K + K * K, 32)
+            self.method, self._messages, self._work_size = "enumeration", None, 2**K + max(K + K * K, 32)
             self._plan = plans.enumeration_plan(cliques)
             return
         if gathers > plans.SETTINGS.elimination_entries:
@@ -228,14 +228,13 @@ class LogPartition:
     def __call__(self, scores, threads: int = 2) -> tuple[np.ndarray, np.ndarray]:
         """(log Z (n,), marginals (n, S)) for scores (n, S)."""
         scores = read_scores(self.cliques, scores)
-        from mtldsl.atoms.inference import sum_kernels as each
+        from mtldsl.atoms.inference.sum_kernels import sum_each
 
-        loop = each.sum_eliminate_each if self.method == "elimination" else each.sum_enumerate_each
         log_z, marginals = np.empty(len(scores)), np.empty(scores.shape)
 
         def add_up(rows: slice) -> None:
             work = np.empty(self._work_size)
-            loop(scores[rows], self._plan, self._messages, work, log_z[rows], marginals[rows])
+            sum_each(scores[rows], self._plan, self._messages, work, log_z[rows], marginals[rows])
 
         in_parts(len(scores), threads, add_up, 10.0 * self._work_size)
         return log_z, marginals

@@ -11,7 +11,7 @@ from mtldsl.utils.jit import compiled
 # The best of all 2^K labellings, through tables in which one more label doubles what is known.
 
 
-@compiled(inside=True, nogil=True, error_model="numpy")
+@compiled(inside=True)
 def enumerate_labellings(scores, plan, work, label):
     """The best labelling, written into `label`. Labelling number r has label k in bit k; ties go to the smallest number of the
     labels but the last, then to 0.
@@ -38,7 +38,7 @@ def enumerate_labellings(scores, plan, work, label):
     label[n_labels - 1] = 1 if change[r] > 0.0 else 0
 
 
-@compiled(inside=True, nogil=True, error_model="numpy")
+@compiled(inside=True)
 def fill_tables(scores, plan, work):
     """For the labellings of all labels but the last: their scores where the last is 0, against all zeros, and what its 1 adds.
 
@@ -51,7 +51,7 @@ def fill_tables(scores, plan, work):
         _fill_by_subsets(scores, plan, work)
 
 
-@compiled(inside=True, nogil=True, error_model="numpy")
+@compiled(inside=True)
 def _fill_by_doubling(scores, plan, work):
     n_labels = plan[0]
     half = 1 << (n_labels - 1)
@@ -87,7 +87,7 @@ def _fill_by_doubling(scores, plan, work):
                 high[r] = low[r] + change[r]
 
 
-@compiled(inside=True, nogil=True, error_model="numpy")
+@compiled(inside=True)
 def _fill_by_subsets(scores, plan, work):
     n_labels = plan[0]
     table = work[: 1 << n_labels]
@@ -118,7 +118,7 @@ def _fill_by_subsets(scores, plan, work):
                 high[r] += low[r]
 
 
-@compiled(inside=True, nogil=True, error_model="numpy")
+@compiled(inside=True)
 def subset_of(plan, at, number):
     """The set of labels, a bit each, that are 1 in entry `number` of the clique written at `at`."""
     size = plan[at]
@@ -130,7 +130,7 @@ def subset_of(plan, at, number):
 
 
 # A maximum has no rounding, so its order may be any; without NaN the loop runs several entries at a time.
-@compiled(inside=True, nogil=True, fastmath={"nnan", "nsz"})
+@compiled(inside=True, fastmath={"nnan", "nsz"})
 def _largest(total, change):
     best = total[0] + max(change[0], 0.0)
     for r in range(len(total)):
@@ -143,7 +143,7 @@ def _largest(total, change):
 # The score of one labelling.
 
 
-@compiled(inside=True, nogil=True, error_model="numpy")
+@compiled(inside=True)
 def labelling_value(scores, plan, label):
     """Sum of the entries that `label` chooses, the nodes' first: the same order for every method, so equal labellings have equal values."""
     total = 0.0
@@ -164,7 +164,7 @@ def labelling_value(scores, plan, label):
 # Bucket elimination: maximise one label after the other out of the sum, then read the choices backwards.
 
 
-@compiled(inside=True, nogil=True, error_model="numpy")
+@compiled(inside=True)
 def two_sums(scores, plan, work, read, n_scores, n_messages):
     """The sums of the factors with a label, where it is 0 and where it is 1, at one setting of its neighbours."""
     zero, one = 0.0, 0.0
@@ -179,7 +179,7 @@ def two_sums(scores, plan, work, read, n_scores, n_messages):
     return zero, one
 
 
-@compiled(inside=True, nogil=True, error_model="numpy")
+@compiled(inside=True)
 def eliminate(scores, plan, work, label):
     """The best labelling, written into `label`; `work` holds the messages. Reads the plan of `plans.elimination_plan`.
 
@@ -214,7 +214,7 @@ def eliminate(scores, plan, work, label):
 # Better labellings by flipping one label at a time, with a short memory against going back (tabu search).
 
 
-@compiled(inside=True, nogil=True, error_model="numpy")
+@compiled(inside=True)
 def improve(scores, plan, patience, scale, work, iwork, label):
     """Flips labels of `label` until `patience` flips in a row brought nothing new; leaves the best labelling met in `label`.
 
@@ -274,7 +274,7 @@ def improve(scores, plan, patience, scale, work, iwork, label):
         label[k] = iwork[best + k]
 
 
-@compiled(inside=True, nogil=True, error_model="numpy")
+@compiled(inside=True)
 def _flip(scores, plan, k, work, iwork, label):
     """Flips label k and brings the gains of all labels that share a clique with it up to date."""
     gain = plan[0]
@@ -314,7 +314,7 @@ STALL_SHARE = 0.02
 LONG_SEARCHES = 2
 
 
-@compiled(inside=True, nogil=True, error_model="numpy")
+@compiled(inside=True)
 def pass_messages(scores, plan, work, iwork, label):
     """(value, upper) of the labelling written into `label`: value <= the maximum <= upper.
 
@@ -382,7 +382,7 @@ def pass_messages(scores, plan, work, iwork, label):
     return value, max(upper, value)
 
 
-@compiled(inside=True, nogil=True, error_model="numpy")
+@compiled(inside=True)
 def _sweep(scores, plan, work):
     """One update of every clique."""
     at = plan[2]
@@ -407,7 +407,7 @@ def _sweep(scores, plan, work):
         at += size + 2
 
 
-@compiled(inside=True, nogil=True, error_model="numpy")
+@compiled(inside=True)
 def _update_clique(scores, plan, at, m, work):
     size, entry = plan[at], plan[at + 1]
     scratch = 2 * plan[0]
@@ -429,7 +429,7 @@ def _update_clique(scores, plan, at, m, work):
         work[m + place] = work[k] - work[scratch + place]
 
 
-@compiled(inside=True, nogil=True, error_model="numpy")
+@compiled(inside=True)
 def _bound(scores, plan, work):
     """The bound of these messages. The beliefs are summed afresh, so that it holds whatever rounding the sweeps left in them."""
     for k in range(plan[0]):
@@ -460,7 +460,7 @@ def _bound(scores, plan, work):
 # The best labelling of one instance, by whichever method its plan is for: what other compiled loops call.
 
 
-@compiled(inside=True, nogil=True, error_model="numpy")
+@compiled(inside=True)
 def map_one(eliminates, enumerates, scores, plan, work, iwork, label):
     """(value, upper) of the labelling written into `label` (K,) uint8: value <= the maximum <= upper, equal where the method is exact.
 
@@ -481,7 +481,7 @@ def map_one(eliminates, enumerates, scores, plan, work, iwork, label):
 # The best of all 2^K labellings where each has a cost of its own beside its score.
 
 
-@compiled(inside=True, nogil=True, error_model="numpy")
+@compiled(inside=True)
 def loss_augmented_map(scores, plan, work, costs, tilt, label):
     """The value, cost included, of the labelling with the largest score + tilt * cost, written into `label`; costs (2^K,) by number, label
     k in bit k. The plan is that of enumeration."""
@@ -502,7 +502,7 @@ def loss_augmented_map(scores, plan, work, costs, tilt, label):
     return labelling_value(scores, plan, label) + tilt * costs[number]
 
 
-@compiled(inside=True, nogil=True, error_model="numpy")
+@compiled(inside=True)
 def highest(eliminates, enumerates, scores, plan, work, iwork, patterns, dear, i, tilt, label):
     """(value, upper) of the best labelling of sample i: `map_one`, or with costs of whole labellings, times a tilt, `loss_augmented_map`. Where there are none,
     `patterns` and `dear` are None."""
@@ -513,7 +513,7 @@ def highest(eliminates, enumerates, scores, plan, work, iwork, patterns, dear, i
         return value, value
 
 
-@compiled(inside=True, nogil=True, error_model="numpy")
+@compiled(inside=True)
 def cost_of(patterns, dear, i, label):
     """Return what a labelling of sample i costs as a whole; 0 where costs are those of labels, which stand in the scores."""
     if dear is None:
@@ -526,7 +526,7 @@ def cost_of(patterns, dear, i, label):
         return dear[patterns[i], number]
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled()
 def highest_each(eliminates, enumerates, scores, plan, work, iwork, patterns, dear, labels, values, upper):
     """`highest` for every row of `scores` (n, S)."""
     for i in range(len(scores)):

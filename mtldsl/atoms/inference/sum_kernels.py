@@ -16,7 +16,7 @@ from mtldsl.utils.jit import compiled
 # Bucket elimination with sums: the log-partition forwards, its derivatives (the marginals) backwards.
 
 
-@compiled(inside=True, nogil=True, error_model="numpy")
+@compiled(inside=True)
 def sum_eliminate(scores, plan, n_messages_in_all, work, marginals):
     """log Z; P(entry chosen) = d log Z / d score is written into `marginals` (S,). Reads the plan of `plans.elimination_plan`.
 
@@ -75,7 +75,7 @@ def sum_eliminate(scores, plan, n_messages_in_all, work, marginals):
 # The log-partition and the marginals from the table of all 2^K scores.
 
 
-@compiled(inside=True, nogil=True, error_model="numpy")
+@compiled(inside=True)
 def sum_enumerate(scores, plan, work, marginals):
     """log Z; P(entry chosen) is written into `marginals` (S,). Reads the plan of `plans.enumeration_plan`.
 
@@ -104,7 +104,7 @@ def sum_enumerate(scores, plan, work, marginals):
     return origin + best + math.log(z)
 
 
-@compiled(inside=True, nogil=True, error_model="numpy")
+@compiled(inside=True)
 def _sum_into_marginals(plan, work, marginals):
     n_labels = plan[0]
     table = work[: 1 << n_labels]
@@ -135,28 +135,24 @@ def _sum_into_marginals(plan, work, marginals):
 
 
 # --------------------------------------------------------------------------------------------------------------
-# Whole batches, a function a method: only the method that is called is compiled.
+# Whole batches: what is None is known from its type, so that only the method that is used is compiled.
 
 
-@compiled(nogil=True, error_model="numpy")
-def sum_eliminate_each(scores, plan, n_messages_in_all, work, log_z, marginals):
-    """`sum_eliminate` on every row of `scores` (n, S)."""
+@compiled()
+def sum_each(scores, plan, n_messages_in_all, work, log_z, marginals):
+    """`sum_eliminate` on every row of `scores` (n, S), or without messages `sum_enumerate`."""
     for i in range(len(scores)):
-        log_z[i] = sum_eliminate(scores[i], plan, n_messages_in_all, work, marginals[i])
-
-
-@compiled(nogil=True, error_model="numpy")
-def sum_enumerate_each(scores, plan, n_messages_in_all, work, log_z, marginals):
-    """`sum_enumerate` on every row of `scores` (n, S)."""
-    for i in range(len(scores)):
-        log_z[i] = sum_enumerate(scores[i], plan, work, marginals[i])
+        if n_messages_in_all is None:
+            log_z[i] = sum_enumerate(scores[i], plan, work, marginals[i])
+        else:
+            log_z[i] = sum_eliminate(scores[i], plan, n_messages_in_all, work, marginals[i])
 
 
 # --------------------------------------------------------------------------------------------------------------
 # The compiled loop of `mtldsl.atoms.inference.decoder`.
 
 
-@compiled(inside=True, nogil=True, error_model="numpy")
+@compiled(inside=True)
 def entry_of(table, sizes, starts, c, label):
     """The entry of clique c that a labelling chooses; the first one where it has a gap there, as all labellings beside it have."""
     number = 0
@@ -168,7 +164,7 @@ def entry_of(table, sizes, starts, c, label):
     return starts[c] + number
 
 
-@compiled(inside=True, nogil=True, error_model="numpy")
+@compiled(inside=True)
 def choose(table, sizes, starts, label, entries):
     """The entries that a labelling chooses: the nodes', then the cliques'."""
     K = label.size
@@ -178,7 +174,7 @@ def choose(table, sizes, starts, label, entries):
         entries[K + c] = entry_of(table, sizes, starts, c, label)
 
 
-@compiled(inside=True, nogil=True, error_model="numpy")
+@compiled(inside=True)
 def leave_induced(table, sizes, starts, label, scores):
     """scores are 0 where they are not of the graph that the observed labels of a labelling induce."""
     for k in range(label.size):
@@ -193,7 +189,7 @@ def leave_induced(table, sizes, starts, label, scores):
                 break
 
 
-@compiled(inside=True, nogil=True, error_model="numpy")
+@compiled(inside=True)
 def keep_gaps(truth, label):
     """A labelling that inference found has the gaps of the true one."""
     for k in range(label.size):
@@ -201,7 +197,7 @@ def keep_gaps(truth, label):
             label[k] = GAP
 
 
-@compiled(nogil=True, error_model="numpy")
+@compiled()
 def fill_changes(table, sizes, starts, begins, holders, truth, labels, weights, first, changes):
     """changes (n, S), zero before: what the labellings of each sample change, in nodes and in the cliques that hold a changed label."""
     n, K = truth.shape

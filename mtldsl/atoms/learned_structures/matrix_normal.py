@@ -153,10 +153,10 @@ class MatrixNormal(Structure):
 
     def _given_constant(self, d: int, m: int) -> float:
         """-rho (m log|Sigma1| + d log|Sigma2|) of the matrices that are given."""
-        total = 0.0
-        for S, count in ((self.features, m), (self.tasks, d)):
-            total -= self.rho * count * S.log_det() if isinstance(S, SpectralMatrix) else 0.0
-        return total
+        given = [
+            (S, count) for S, count in zip(self.said, (m, d), strict=True) if isinstance(S, SpectralMatrix)
+        ]
+        return -self.rho * sum(count * S.log_det() for S, count in given)
 
     # ------------------------------------------------------------------------------------------- the profile
 
@@ -171,9 +171,6 @@ class MatrixNormal(Structure):
         a, b = self._eigenvalues(s, d, m)
         gradient = (U * (2.0 * self.eta * a * b * s)) @ Vt
         return self._of_pairs(s, a, b, d, m), two_sided_product(self._roots[0], gradient, self._roots[1])
-
-    def gradient(self, W) -> np.ndarray:
-        return self.value_and_gradient(W)[1]
 
     def turning_weights(self, W) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
         """(U, V, w, rest): the gradient is U diag(w s) V^T, and `rest` is the weight of singular values that are zero.
@@ -412,8 +409,7 @@ class SparseMatrixNormal(WithoutConjugate, MatrixNormal):
         return self.value_at(W, self.update(W))
 
     def value_and_gradient(self, W) -> tuple[float, np.ndarray]:
-        matrices = self.update(W)
-        return self.value_at(W, matrices), self.quadratic(W.shape, matrices).product(W)
+        return Structure.value_and_gradient(self, W)  # by the learned matrix: no singular values say it
 
     # ------------------------------------------------------------------------------------------ the matrices
 

@@ -98,7 +98,6 @@ class MKLNorm(Structure, Regularizer):
     symbols: ClassVar[dict[str, str]] = {"theta": r"\theta"}
     weighs_kernels: ClassVar[bool] = True
     finite_dual: ClassVar[bool] = True
-    separable: ClassVar[str | None] = None
 
     @classmethod
     def examples(cls):

@@ -12,7 +12,7 @@ from mtldsl.atoms.atom import register
 from mtldsl.atoms.learned_structures.structure import Matrices, Quadratic, Structure
 from mtldsl.atoms.matrix_function import WithoutConjugate
 from mtldsl.atoms.prox.shrinkage import smallest_minimum
-from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix, singular_values, thin_svd
+from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix, map_singular_values, singular_values, thin_svd
 from mtldsl.errors import ModelError
 
 # --------------------------------------------------------------------------------------------------------------
@@ -91,19 +91,13 @@ class ConcaveSpectrum(WithoutConjugate, Structure):
         at_zero = (p - s.size) * float(self.penalty(np.float64(self.eps)))
         return float(np.sum(self.penalty(s**2 + self.eps))) + at_zero
 
-    def gradient(self, W) -> np.ndarray:
-        return self.value_and_gradient(W)[1]
-
     def value_and_gradient(self, W) -> tuple[float, np.ndarray]:
         U, s, Vt = thin_svd(W)
         return self.value_of_spectrum(s, W.shape[0]), (U * (2.0 * s * self.slope(s**2 + self.eps))) @ Vt
 
     def prox(self, W, step) -> np.ndarray:
         """Global minimiser: singular value by singular value, since the penalty increases with each (von Neumann)."""
-        U, s, Vt = thin_svd(W)
-        kept = self.scalar_prox(s, step)
-        rank = np.count_nonzero(kept)
-        return (U[:, :rank] * kept[:rank]) @ Vt[:rank] if rank < s.size else (U * kept) @ Vt
+        return map_singular_values(W, lambda s: self.scalar_prox(s, step))
 
     def scalar_prox(self, s, step) -> np.ndarray:
         """argmin over x >= 0 of step * r(x^2 + eps) + (x - s)^2 / 2, elementwise for s >= 0, nonincreasing as s is."""

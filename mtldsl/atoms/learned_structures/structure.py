@@ -126,10 +126,11 @@ class Structure(MatrixFunction):
 
     def value_and_gradient(self, W) -> tuple[float, np.ndarray]:
         """The value and the gradient of the profile, where `is_smooth`."""
-        return self.value(W), self.gradient(W)
+        matrices = self.update(W)
+        return self.value_at(W, matrices), self.quadratic(np.shape(W), matrices).product(W)
 
     def gradient(self, W) -> np.ndarray:
-        return self.quadratic(np.shape(W), self.update(W)).product(W)
+        return self.value_and_gradient(W)[1]
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -8,10 +8,20 @@ from typing import ClassVar
 import numpy as np
 import scipy
 
-# --------------------------------------------------------------------------------------------------------------
 from mtldsl.atoms.atom import register
 from mtldsl.atoms.loss import SeparableLoss
 from mtldsl.atoms.losses.log_link import finite_exp, log_link_prox
+
+
+class _MarginLoss(SeparableLoss):
+    """A falling function of the margin y z, from the slope -`steepest` to 0."""
+
+    labels: ClassVar[str] = "sign"
+    steepest: ClassVar[float] = np.inf
+
+    def dual_interval(self, y):
+        return np.minimum(-self.steepest * y, 0.0), np.maximum(-self.steepest * y, 0.0)
+
 
 # --------------------------------------------------------------------------------------------------------------
 # The exponential loss: what boosting minimises.
@@ -19,7 +29,7 @@ from mtldsl.atoms.losses.log_link import finite_exp, log_link_prox
 
 @register
 @dataclass(frozen=True, eq=False)
-class ExponentialLoss(SeparableLoss):
+class ExponentialLoss(_MarginLoss):
     r"""The exponential loss: sum_j s_j exp(-y_j z_j), with z = X_i w_i the predictions of a task and labels
     in {-1, +1}. `predict_proba` gives P(y = +1) = 1 / (1 + exp(-2 z)).
 
@@ -55,7 +65,6 @@ class ExponentialLoss(SeparableLoss):
     name: ClassVar[str] = "exponential_loss"
     meaning: ClassVar[str] = "the exponential loss"
     formula: ClassVar[str] = r"\sum_j e^{-y_{ij}({})_j}"
-    labels: ClassVar[str] = "sign"
     smooth: ClassVar[bool] = True
 
     def falls(self, y):
@@ -78,9 +87,6 @@ class ExponentialLoss(SeparableLoss):
         a = -y * u
         return scipy.special.xlogy(a, a) - a
 
-    def dual_interval(self, y):
-        return np.where(y > 0, -np.inf, 0.0), np.where(y > 0, 0.0, np.inf)
-
     def probability(self, z):
         """P(y = +1) at predictions z."""
         return scipy.special.expit(2.0 * z)
@@ -102,7 +108,7 @@ _LARGEST_BELOW_ONE = 1.0 - np.finfo(float).epsneg
 
 @register
 @dataclass(frozen=True, eq=False)
-class LogisticLoss(SeparableLoss):
+class LogisticLoss(_MarginLoss):
     r"""The logistic loss: sum_j s_j log(1 + exp(-y_j z_j)), with z = X_i w_i the predictions of a task and
     labels in {-1, +1}. `predict_proba` gives P(y = +1) = 1 / (1 + exp(-z)).
 
@@ -135,7 +141,7 @@ class LogisticLoss(SeparableLoss):
     name: ClassVar[str] = "logistic_loss"
     meaning: ClassVar[str] = "the logistic loss"
     formula: ClassVar[str] = r"\sum_j \log\big(1+e^{-y_{ij}({})_j}\big)"
-    labels: ClassVar[str] = "sign"
+    steepest: ClassVar[float] = 1.0
     entropic: ClassVar[bool] = True
     smooth: ClassVar[bool] = True
     curvature: ClassVar[float] = 0.25
@@ -167,9 +173,6 @@ class LogisticLoss(SeparableLoss):
         a = -y * u
         # 0 log 0 = 0: next to a factor of 0, any finite logarithm will do
         return a * np.log(np.maximum(a, _TINY)) + (1.0 - a) * np.log1p(-np.minimum(a, _LARGEST_BELOW_ONE))
-
-    def dual_interval(self, y):
-        return np.minimum(-y, 0.0), np.maximum(-y, 0.0)
 
     def probability(self, z):
         """P(y = +1) at predictions z."""
@@ -206,7 +209,7 @@ def _nonnegative_root(v, step):
 
 @register
 @dataclass(frozen=True, eq=False)
-class HingeLoss(SeparableLoss):
+class HingeLoss(_MarginLoss):
     r"""The hinge loss: sum_j s_j max(0, 1 - y_j z_j), with z = X_i w_i the predictions of a task and labels
     in {-1, +1}.
 
@@ -236,7 +239,7 @@ class HingeLoss(SeparableLoss):
     name: ClassVar[str] = "hinge_loss"
     meaning: ClassVar[str] = "the hinge loss"
     formula: ClassVar[str] = r"\sum_j \max\big(0,\,1-y_{ij}({})_j\big)"
-    labels: ClassVar[str] = "sign"
+    steepest: ClassVar[float] = 1.0
     max_affine: ClassVar[bool] = True
 
     def pointwise(self, z, y):
@@ -252,13 +255,10 @@ class HingeLoss(SeparableLoss):
     def dual_quadratic(self, y):
         return y, 0.0
 
-    def dual_interval(self, y):
-        return np.minimum(-y, 0.0), np.maximum(-y, 0.0)
-
 
 @register
 @dataclass(frozen=True, eq=False)
-class SquaredHingeLoss(SeparableLoss):
+class SquaredHingeLoss(_MarginLoss):
     r"""The squared hinge loss: sum_j s_j max(0, 1 - y_j z_j)^2, with z = X_i w_i the predictions of a task
     and labels in {-1, +1}; no 1/2.
 
@@ -288,7 +288,6 @@ class SquaredHingeLoss(SeparableLoss):
     name: ClassVar[str] = "squared_hinge_loss"
     meaning: ClassVar[str] = "the squared hinge loss"
     formula: ClassVar[str] = r"\sum_j \max\big(0,\,1-y_{ij}({})_j\big)^2"
-    labels: ClassVar[str] = "sign"
     smooth: ClassVar[bool] = True
     piecewise_quadratic: ClassVar[bool] = True
     curvature: ClassVar[float] = 2.0
@@ -308,6 +307,3 @@ class SquaredHingeLoss(SeparableLoss):
 
     def dual_quadratic(self, y):
         return y, 0.5
-
-    def dual_interval(self, y):
-        return np.where(y > 0, -np.inf, 0.0), np.where(y > 0, 0.0, np.inf)

@@ -10,6 +10,7 @@ import scipy
 
 from mtldsl.atoms.atom import ROUNDING_SHARE, SET_BY_MODEL, register
 from mtldsl.atoms.loss import Loss
+from mtldsl.atoms.prox.shrinkage import water_level
 
 
 class RowLoss(Loss):
@@ -119,13 +120,8 @@ def plus_own(U, own) -> np.ndarray:
 def on_simplex(P) -> np.ndarray:
     """Every row's nearest point with entries >= 0 that sum to one."""
     P = np.asarray(P, float)
-    highest = P.max(axis=1, keepdims=True)  # taken off: 1e6 + 0.1 keeps few digits of 0.1
-    ordered = -np.sort(highest - P, axis=1)
-    excess = np.cumsum(ordered, axis=1) - 1.0
-    counts = np.arange(1, P.shape[1] + 1)
-    support = np.sum(ordered * counts > excess, axis=1)
-    shift = np.take_along_axis(excess, support[:, None] - 1, axis=1) / support[:, None]
-    return np.maximum((P - highest) - shift, 0.0)
+    lowered = (P - P.max(axis=1, keepdims=True)).T  # 1e6 + 0.1 keeps few digits of 0.1
+    return np.maximum(lowered - water_level(lowered, 1.0), 0.0).T
 
 
 @register

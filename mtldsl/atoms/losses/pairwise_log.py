@@ -13,6 +13,7 @@ from mtldsl.atoms.inference.cliques import GAP, Cliques
 from mtldsl.atoms.inference.decoder import LogPartition
 from mtldsl.atoms.losses.label_graph_losses import LabelGraphLoss
 from mtldsl.errors import ModelError
+from mtldsl.utils.parallel import slabs
 
 
 @dataclass(frozen=True)
@@ -21,11 +22,15 @@ class PairwiseLogSettings:
 
     enumeration_labels : most labels K
     newton_steps       : steps of a prox or of a conjugate
+    damping            : added to a Hessian that is singular
+    longest_step       : most that a score moves in a step of a conjugate
     slab_entries       : entries of all labellings of samples that take a step together
     """
 
     enumeration_labels: int = 12
     newton_steps: int = 200
+    damping: float = 1e-14
+    longest_step: float = 10.0
     slab_entries: int = 2_000_000
 
 
@@ -143,66 +148,64 @@ class PairwiseLogLoss(LabelGraphLoss):
         return self.cliques.indicators((np.arange(2**K)[:, None] >> np.arange(K)[::-1]) & 1)
 
     def prox_of_samples(self, scores, truth, steps):
-        vertices, found = self._labellings(), np.empty_like(scores)
+        found = np.empty_like(scores)
         # in terms of x: step (log-partition(x) - <own, x>) + 1/2 ||x - z||^2
         moved = scores + steps[:, None] * self.cliques.indicators(truth)
-        for rows, seen in _by_gaps(vertices, self.cliques, truth):
-            at_once = max(1, SETTINGS.slab_entries // vertices.size)
-            for begin in range(0, len(rows), at_once):
-                part = rows[begin : begin + at_once]
-                found[part] = _newton(seen, moved[part], steps[part])
+        for rows, seen in _by_gaps(self._labellings(), self.cliques, truth):
+            found[rows] = _newton(seen, steps[rows], moved[rows], np.zeros_like(moved[rows]), 1.0)[0]
         return found
 
     def promised(self, points, truth) -> np.ndarray:
-        """(n,) the largest entropy of random labellings whose expected Upsilon(y) - Upsilon(y_i) are `points` (n, S)."""
+        """(n,) the largest entropy of random labellings whose expected Upsilon(y) - Upsilon(y_i) are `points` (n, S): the least
+        log-partition(x) - <marginals, x>. On the boundary x goes to infinity, the value does not.
+        """
         marginals, found = points + self.cliques.indicators(truth), np.empty(len(points))
         for rows, seen in _by_gaps(self._labellings(), self.cliques, truth):
-            found[rows] = [_largest_entropy(seen, mu) for mu in marginals[rows]]
-        return found
+            found[rows] = _newton(
+                seen, np.ones(len(rows)), np.zeros_like(marginals[rows]), marginals[rows], 0.0
+            )[1]
+        return np.maximum(found, 0.0)
 
 
 def _by_gaps(vertices, cliques: Cliques, truth):
-    """(samples with the same gaps, the indicators of all labellings of their observed labels), for all samples."""
+    """(some samples with the same gaps, the indicators of all labellings of their observed labels), for all samples."""
     truth = np.asarray(truth)
     gaps, of = np.unique(truth == GAP, axis=0, return_inverse=True)
+    at_once = max(1, SETTINGS.slab_entries // vertices.size)
     for number, missing in enumerate(gaps):
         seen = vertices
         if missing.any():
             distinct = vertices[:, 1 : 2 * cliques.n_labels : 2][:, missing].sum(axis=1) == 0.0
             seen = cliques.within(vertices[distinct], np.where(missing, GAP, 0)[None])
-        yield np.flatnonzero(of.ravel() == number), seen
+        rows = np.flatnonzero(of.ravel() == number)
+        for part in slabs(len(rows), at_once):
+            yield rows[part], seen
 
 
-def _log_sum_exp(vertices, x) -> tuple[float, np.ndarray]:
-    """(log-partition, probabilities of the labellings)."""
-    values = vertices @ x
-    top = values.max()
-    weights = np.exp(values - top)
-    total = weights.sum()
-    return float(top + np.log(total)), weights / total
-
-
-def _newton(vertices, Z, steps) -> np.ndarray:
-    """argmin over x of step * log-partition(x) + 1/2 ||x - z||^2 for every row z of Z (n, S), each with its own step, by Newton's method with a
-    line search, all rows at once.
+def _newton(vertices, steps, Z, M, ridge: float) -> tuple[np.ndarray, np.ndarray]:
+    """(argmin over x of step * log-partition(x) - <m, x> + ridge / 2 ||x - z||^2, the value there) for every row z of Z (n, S) and m of M, each
+    with its own step, by Newton's method with a line search, all rows at once.
     """
     n, S = Z.shape
-    identity, X = np.eye(S), Z - steps[:, None] * vertices.mean(axis=0)
+    # without a ridge what does not change the probabilities of labellings is free
+    damping, X = max(ridge, SETTINGS.damping) * np.eye(S), Z - steps[:, None] * vertices.mean(axis=0)
 
     def values(rows, at):
         scores = at @ vertices.T
         top = scores.max(axis=1)
         weights = np.exp(scores - top[:, None])
         totals = weights.sum(axis=1)
-        found = steps[rows] * (top + np.log(totals)) + 0.5 * np.sum((at - Z[rows]) ** 2, axis=1)
-        return found, weights / totals[:, None]
+        away = 0.5 * ridge * np.sum((at - Z[rows]) ** 2, axis=1) - np.einsum("ij,ij->i", M[rows], at)
+        return steps[rows] * (top + np.log(totals)) + away, weights / totals[:, None]
 
     left = np.arange(n)
     value, p = values(left, X)
+    found = value.copy()
     for _ in range(SETTINGS.newton_steps):
-        step, x, z = steps[left, None], X[left], Z[left]
+        step, x, z, m = steps[left, None], X[left], Z[left], M[left]
         mean = p @ vertices
-        slope, size = step * mean + x - z, step * mean + np.abs(x) + np.abs(z)
+        slope = step * mean + ridge * x - ridge * z - m
+        size = step * mean + m + ridge * (np.abs(x) + np.abs(z))
         going = np.any(np.abs(slope) > 4e-16 * size, axis=1)
         left, value, p = left[going], value[going], p[going]
         if not left.size:
@@ -210,7 +213,9 @@ def _newton(vertices, Z, steps) -> np.ndarray:
         step, x, mean, slope = step[going], x[going], mean[going], slope[going]
         centred = vertices - mean[:, None, :]
         covariance = np.swapaxes(centred * p[:, :, None], 1, 2) @ centred
-        way = -np.linalg.solve(step[:, :, None] * covariance + identity, slope[:, :, None])[:, :, 0]
+        way = -np.linalg.solve(step[:, :, None] * covariance + damping, slope[:, :, None])[:, :, 0]
+        if ridge == 0.0:  # where the minimum is at infinity, no step there at once
+            way *= np.minimum(1.0, SETTINGS.longest_step / np.abs(way).max(axis=1, keepdims=True))
         decrease, length = np.einsum("ij,ij->i", way, slope), np.ones(len(left))
         trial = x + way
         new, p_new = values(left, trial)
@@ -221,36 +226,9 @@ def _newton(vertices, Z, steps) -> np.ndarray:
             length[long] *= 0.5
             trial[long] = x[long] + length[long, None] * way[long]
             new[long], p_new[long] = values(left[long], trial[long])
-        X[left] = trial
+        X[left], found[left] = trial, new
         going = np.abs(decrease) > 1e-15 * (np.abs(value) + steps[left])
         left, value, p = left[going], new[going], p_new[going]
         if not left.size:
             break
-    return X
-
-
-def _largest_entropy(vertices, mu) -> float:
-    """max entropy with these marginals = min over x of log-partition(x) - <mu, x>; on the boundary x goes to infinity, the value does not."""
-    x = np.zeros(mu.size)
-    value, p = _log_sum_exp(vertices, x)
-    for _ in range(SETTINGS.newton_steps):
-        mean = p @ vertices
-        slope = mean - mu
-        centred = vertices - mean
-        curvature = (centred * p[:, None]).T @ centred
-        way = -np.linalg.lstsq(curvature + 1e-14 * np.eye(x.size), slope, rcond=1e-15)[0]
-        longest = np.abs(way).max(initial=0.0)
-        length = min(1.0, 10.0 / longest) if longest > 0 else 1.0
-        decrease = slope @ way
-        if not -decrease > 1e-17:
-            break
-        while length > 1e-10:
-            log_z, p_new = _log_sum_exp(vertices, x + length * way)
-            new = log_z - mu @ (x + length * way)
-            if new <= value + 1e-4 * length * decrease:
-                break
-            length *= 0.5
-        else:
-            break
-        x, value, p = x + length * way, new, p_new
-    return max(float(value), 0.0)
+    return X, found

@@ -8,8 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from mtldsl.atoms.atom import register
-from mtldsl.atoms.loss import SeparableLoss
-from mtldsl.utils.parallel import slabs
+from mtldsl.atoms.loss import SLAB_ROWS, SeparableLoss
 
 # --------------------------------------------------------------------------------------------------------------
 # Losses that grow linearly: outliers pull no harder than the rest.
@@ -299,21 +298,15 @@ class _ScaledSquares(SeparableLoss):
 
     def value(self, z, y, s=None) -> float:
         """As the sum of `pointwise`, by products of vectors: without arrays of all the squares."""
-        if s is not None or not _are_vectors(z, y):
+        if s is not None or not _are_few_vectors(z, y):
             return super().value(z, y, s)
-        total = 0.0
-        for part in slabs(z.size):
-            r = z[part] - y[part]
-            total += float(r @ r)
-        return 0.5 * self.quadratic * total
+        r = z - y
+        return 0.5 * self.quadratic * float(r @ r)
 
     def conjugate(self, u, y, s=None) -> float:
-        if s is not None or not _are_vectors(u, y):
+        if s is not None or not _are_few_vectors(u, y):
             return super().conjugate(u, y, s)
-        squares = along = 0.0
-        for part in slabs(u.size):
-            squares, along = squares + float(u[part] @ u[part]), along + float(u[part] @ y[part])
-        return 0.5 / self.quadratic * squares + along
+        return 0.5 / self.quadratic * float(u @ u) + float(u @ y)
 
     def slope(self, z, y):
         return self.quadratic * (z - y)
@@ -332,8 +325,10 @@ class _ScaledSquares(SeparableLoss):
         return y, 1.0 / self.quadratic
 
 
-def _are_vectors(z, y) -> bool:
-    return isinstance(z, np.ndarray) and isinstance(y, np.ndarray) and z.ndim == 1 and z.shape == y.shape
+def _are_few_vectors(z, y) -> bool:
+    """Tell whether they are vectors that a sum takes at once."""
+    vectors = isinstance(z, np.ndarray) and isinstance(y, np.ndarray) and z.ndim == 1 and z.shape == y.shape
+    return vectors and z.size <= SLAB_ROWS
 
 
 @register

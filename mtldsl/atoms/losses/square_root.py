@@ -144,21 +144,15 @@ def _block_soft_threshold(r, threshold):
 
 
 def _secular_root(s, a, step) -> float:
-    """The t > 0 with ||a / (t + s)|| = step, given that the left side exceeds step at t = 0.
+    """The t > 0 with ||a / (t + s)|| = step, given that the left side exceeds step at t = 0; it falls with t.
 
     The prox has residuals r_j / (1 + mu s_j) with mu = step / ||sqrt(s) r_new||; t = 1 / mu turns that into
-    this equation, the one of a trust region step. 1 / ||a / (t + s)|| is increasing and concave in t, so that
-    Newton's method on it, started at or left of the root, rises to the root and never passes it.
+    this equation, the one of a trust region step.
     """
-    t = max(0.0, np.linalg.norm(a) / step - s.max())
-    while True:
-        p = a / (t + s)
-        norm = np.linalg.norm(p)
-        after = t + (norm / step - 1.0) * norm**2 / np.dot(p, p / (t + s))
-        # rounding ends the rise; before that a rise by less than 1e-15 of t is one, too
-        if not after > t * (1.0 + 1e-15):
-            return max(t, after)
-        t = after
+    from scipy.optimize import brentq
+
+    top = (1.0 + 1e-9) * np.linalg.norm(a) / step - s.min()  # beyond it, whatever rounding says
+    return float(brentq(lambda t: np.linalg.norm(a / (t + s)) - step, 0.0, top, xtol=1e-300, rtol=8.9e-16))
 
 
 def _smoothed_root(s, a, step, eps) -> float:

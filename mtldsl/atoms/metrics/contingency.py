@@ -87,25 +87,17 @@ class FScore(Metric):
         in_b = max(_step(a, m) for a in (max(near, 1), min(near + 1, positives)))
         return 0.5 * (1.0 + square) / (1.0 + m), -0.5 * (1.0 + square) * in_b
 
-    def forbids(self, positives, negatives):
-        return False
-
     def at_constants(self, positives, negatives, is_zero):
         # Delta is 1 as soon as no positive is labelled +1, whatever the negatives are; they balance the positives where they are as many
         if not is_zero and negatives < positives:
             return None
         return ConstantScore(0.0, (-2.0, -2.0), (0.0, 2.0), None if is_zero else 0.0)
 
-    def _highest_tables(self, ordered, batch, ends):
+    def _highest_tables(self, ordered, batch, ends, values, counts):
         from mtldsl.atoms.metrics.metric_kernels import best_of_fscore
 
-        values, counts, paid = (
-            np.empty(len(ends)),
-            np.empty((len(ends), 2), np.int64),
-            np.empty(len(ordered) + 1),
-        )
+        paid = np.empty(len(ordered) + 1)
         best_of_fscore(ordered, batch.starts, ends, self.beta**2, paid, values, counts)
-        return values, counts
 
     # For beta >= 1 the thresholds of the tables rise with c (`mtldsl.atoms.structured_prox.fscore_table_kernels`).
 
@@ -178,19 +170,14 @@ class AUC(Metric):
     def limits(self, positives, negatives):
         return 0.5 / positives, -0.5 / negatives
 
-    def forbids(self, positives, negatives):
-        return False
-
     def at_constants(self, positives, negatives, is_zero):
         # at -1 / (2 Neg) a negative that is flipped is worth (c - Pos) / (Pos Neg), nothing where all positives are
         return smaller_class(positives, negatives, is_zero, 0.5 / negatives, 0.5 / positives)
 
-    def _highest_tables(self, ordered, batch, ends):
+    def _highest_tables(self, ordered, batch, ends, values, counts):
         from mtldsl.atoms.metrics.metric_kernels import best_of_auc
 
-        values, counts = np.empty(len(ends)), np.empty((len(ends), 2), np.int64)
         best_of_auc(ordered, batch.starts, ends, values, counts)
-        return values, counts
 
     def score_steps(self, z, batch, steps, flips, warm, rough=0.0):
         return auc_steps(self, z, batch, steps, flips)
@@ -225,9 +212,6 @@ class _ErrorShares(Metric):
     def limits(self, positives, negatives):
         of_positive, of_negative = self._costs(positives, negatives)
         return 0.5 * of_positive, -0.5 * of_negative
-
-    def forbids(self, positives, negatives):
-        return False
 
     def at_constants(self, positives, negatives, is_zero):
         up, down = self.limits(positives, negatives)
@@ -287,11 +271,8 @@ class ErrorRate(_ErrorShares):
     def over(self, positives, negatives):
         return 1, 1
 
-    def score(self, z, positive, threshold):
-        """The share of right labels: Delta is up to 2 n."""
-        return 1.0 - float(np.sum((z >= threshold) != positive)) / len(z)
-
     def score_of_counts(self, b, c, positives, negatives):
+        """The share of right labels: Delta is up to 2 n."""
         return 1.0 - float(b + c) / (positives + negatives)
 
 
@@ -357,13 +338,9 @@ class _ProductMetric(Metric):
         g, h = self.factors(np.arange(negatives + 1), np.arange(positives + 1), positives, negatives)
         return -0.5 * float(np.diff(h).min()), 0.5 * float(np.diff(g).min())
 
-    def forbids(self, positives, negatives):
-        return False
-
-    def _highest_tables(self, ordered, batch, ends):
+    def _highest_tables(self, ordered, batch, ends, values, counts):
         from mtldsl.atoms.metrics.metric_kernels import best_of_product
 
-        values, counts = np.empty(len(ends)), np.empty((len(ends), 2), np.int64)
         taken = ends - batch.starts[:, :2]  # positives, negatives that may be flipped
         parts = [
             self.factors(np.arange(b + 1), np.arange(c + 1), positives, negatives)
@@ -373,7 +350,6 @@ class _ProductMetric(Metric):
         ]
         of_negatives, of_positives = (np.concatenate(side) for side in zip(*parts, strict=True))
         best_of_product(ordered, batch.starts, ends, of_negatives, of_positives, values, counts)
-        return values, counts
 
 
 @register

@@ -121,27 +121,24 @@ def _solve(gain, p, q, most: float | None = None, exactly: float | None = None):
     row, column = np.nonzero(allowed)
     if row.size == 0:
         return 0.0, 2, np.zeros(0)
-    one = np.ones(row.size)
-    at_most: list[np.ndarray] = [] if most is None else [one]
-    of_at_most = [] if most is None else [most]
-    equal: list[np.ndarray] = [] if exactly is None else [one]
-    of_equal = [] if exactly is None else [exactly]
-    for counts, margins in ((row, p), (column, q)):
-        sums = np.cumsum(margins)
-        equal.append(counts)
-        of_equal.append(sums[-1] if len(margins) else 0.0)
-        for k in range(1, len(margins)):
-            at_most.append(-np.minimum(counts, k))
-            of_at_most.append(-sums[k - 1])
-    limits = {"A_ub": np.array(at_most, float), "b_ub": np.array(of_at_most)} if at_most else {}
+    ones, sides = np.ones((1, row.size)), ((row, p), (column, q))
+    # the k largest, k less than all
+    at_most = [
+        *([] if most is None else [ones]),
+        *(-np.minimum(counts, np.arange(1, len(m))[:, None]) for counts, m in sides),
+    ]
+    of_at_most = [[] if most is None else [most], *(-np.cumsum(m)[:-1] for _, m in sides)]
+    equal = [*(counts[None] for counts, _ in sides), *([] if exactly is None else [ones])]
+    of_equal = [*(np.sum(m) for _, m in sides), *([] if exactly is None else [exactly])]
     tight = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
     solved = linprog(
         -gain[allowed],
-        A_eq=np.array(equal, float),
-        b_eq=np.array(of_equal),
+        np.vstack(at_most),
+        np.concatenate(of_at_most),
+        np.vstack(equal),
+        np.array(of_equal),
         method="highs-ds",
         options=tight,
-        **limits,
     )
     return solved.fun, solved.status, solved.x
 

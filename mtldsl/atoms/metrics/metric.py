@@ -139,7 +139,8 @@ class MetricBatch:
         from mtldsl.atoms.metrics.metric_kernels import flip
 
         chosen, margins, ends = self.sorted(metric, z)
-        values, counts = metric._highest_tables(margins, self, ends)
+        values, counts = np.empty(len(ends)), np.empty((len(ends), 2), np.int64)
+        metric._highest_tables(margins, self, ends, values, counts)
         flipped = np.empty(len(chosen), np.int64)
         flip(chosen, self.starts, counts, flipped, slopes)
         return values, counts, flipped
@@ -204,7 +205,7 @@ def limits_from_steps(delta: Table, positives: int, negatives: int) -> tuple[flo
 
 #: What belongs to one `delta`: a subclass with another `delta` does not inherit these from a built-in metric.
 _OF_DELTA = (
-    "best_counts", "limits", "forbids", "_plane", "_highest_tables", "_promised", "conjugate", "dual_project", "score",
+    "best_counts", "limits", "_plane", "_highest_tables", "_promised", "conjugate", "dual_project", "score",
     "score_of_counts", "exact_conjugate", "exact_prox", "score_steps", "law", "at_constants",
 )  # fmt: skip
 
@@ -337,10 +338,6 @@ class Metric(Atom):
         """
         return limits_from_steps(self.table, positives, negatives)
 
-    def forbids(self, positives: int, negatives: int) -> bool:
-        """Tell whether Delta is -inf anywhere."""
-        return np.isinf(limits_from_steps(self.table, positives, negatives)[0])
-
     def at_constants(self, positives: int, negatives: int, is_zero: bool) -> ConstantScore | None:
         """The subgradients where all samples have the score that makes the maximum least (`is_zero`: the score 0), exactly. None: not known."""
         return None
@@ -353,12 +350,15 @@ class Metric(Atom):
         classes: `classes_of(y)`, where it is at hand.
         """
         z = np.ascontiguousarray(z, dtype=float)
+        height = 0.0
         if np.isnan(z @ z):
-            return MostViolatedPlane(
-                np.nan, np.nan, np.zeros(0, int), None if self.labellings else np.zeros(len(z))
-            )
-        positive, negative = classes_of(y) if classes is None else classes
-        return self._plane(z, y, positive, negative)
+            height = np.nan
+        else:
+            plane = self._plane(z, y, *(classes_of(y) if classes is None else classes))
+            if plane.value > 0.0:
+                return plane
+        none = (np.zeros(0, int), None) if self.labellings else (None, np.zeros(len(z)))
+        return MostViolatedPlane(height, height, *none)
 
     def highest_planes(self, z, batch: MetricBatch, apart, slopes) -> tuple[np.ndarray, np.ndarray]:
         """(values, deltas) of the highest plane of every task of a batch at the flat predictions z, and its slope into `slopes`, which is zero.
@@ -388,9 +388,9 @@ class Metric(Atom):
         tasks = zip(b.tolist(), c.tolist(), *(part.tolist() for part in sizes), strict=True)
         return np.array([self.table([i], [j], *sizes)[0] for i, j, *sizes in tasks])
 
-    def _highest_tables(self, ordered, batch: MetricBatch, ends) -> tuple[np.ndarray, np.ndarray]:
-        """(values (k,), counts (k, 2)): the best b and c of every task, from the ascending margins of its positives and negatives."""
-        values, counts = np.empty(len(ends)), np.empty((len(ends), 2), np.int64)
+    def _highest_tables(self, ordered, batch: MetricBatch, ends, values, counts) -> None:
+        """The best b and c of every task, from the ascending margins of its positives and negatives, into counts (k, 2), their values into
+        values (k,)."""
         for k, ((up, down, end), (up_end, down_end)) in enumerate(
             zip(batch.starts.tolist(), ends.tolist(), strict=True)
         ):
@@ -404,7 +404,6 @@ class Metric(Atom):
                 )
             values[k] = self.table([b], [c], *sizes)[0] + of_negatives[b] + of_positives[c]
             counts[k] = b, c
-        return values, counts
 
     # ------------------------------------------------------------------------------------------ the conjugate
 
@@ -449,7 +448,10 @@ class Metric(Atom):
         """
         u = np.clip(np.asarray(u, float), np.minimum(-2.0 * y, 0.0), np.maximum(-2.0 * y, 0.0))
         positive, negative = classes_of(y)
-        if not self.forbids(len(positive), len(negative)) or self.conjugate(u, y) < np.inf:
+        sizes = len(positive), len(negative)
+        # a user's own limits need not say what their delta forbids
+        limits = limits_from_steps(self.table, *sizes) if is_own(self) else self.limits(*sizes)
+        if np.isfinite(limits[0]) or self.conjugate(u, y) < np.inf:
             return u
         p = flip_probabilities(u, y)
         if p is None:  # u has been clipped

@@ -17,7 +17,7 @@ from mtldsl.utils.jit import compiled
 SAMPLE_INSERTIONS = 6
 
 
-@compiled("b1(f8[::1], i8[::1], i8[:, ::1], f8[:, ::1], i8[::1], f8[::1], i8[:, ::1])", error_model="numpy")
+@compiled("b1(f8[::1], i8[::1], i8[:, ::1], f8[:, ::1], i8[::1], f8[::1], i8[:, ::1])")
 def sort_margins(z, order, starts, limits, chosen, margins, ends):
     """Every task's samples that may be flipped, from where its own begin: the positives with z <= limits[k, 0], the negatives with z >=
     limits[k, 1], and their margins, rising; ends[k]: where they end.
@@ -52,7 +52,7 @@ def sort_margins(z, order, starts, limits, chosen, margins, ends):
     return is_far
 
 
-@compiled("void(i8[::1], i8[:, ::1], i8[:, ::1], i8[::1], f8[::1])", error_model="numpy")
+@compiled("void(i8[::1], i8[:, ::1], i8[:, ::1], i8[::1], f8[::1])")
 def flip(chosen, starts, counts, flipped, slopes):
     """The first counts[k, 0] negatives and counts[k, 1] positives of every task k, into `flipped` from where its samples begin, and their slopes."""
     for k in range(starts.shape[0]):
@@ -65,7 +65,7 @@ def flip(chosen, starts, counts, flipped, slopes):
                 at += 1
 
 
-@compiled("void(f8[::1], i8[:, ::1], i8[:, ::1], f8[::1], i8[:, ::1])", error_model="numpy")
+@compiled("void(f8[::1], i8[:, ::1], i8[:, ::1], f8[::1], i8[:, ::1])")
 def best_of_auc(ordered, starts, ends, values, counts):
     """(value, (b, c)) of the highest table of bc / (Pos Neg) of every task; margins ascending.
 
@@ -89,7 +89,7 @@ def best_of_auc(ordered, starts, ends, values, counts):
         values[k], counts[k, 0], counts[k, 1] = best, best_b, best_c
 
 
-@compiled("void(f8[::1], i8[:, ::1], i8[:, ::1], f8, f8[::1], f8[::1], i8[:, ::1])", error_model="numpy")
+@compiled("void(f8[::1], i8[:, ::1], i8[:, ::1], f8, f8[::1], f8[::1], i8[:, ::1])")
 def best_of_fscore(ordered, starts, ends, square, paid, values, counts):
     """(value, (b, c)) of the highest table of (b + square c) / (a + b + square Pos) of every task, a = Pos - c; margins ascending.
 
@@ -124,7 +124,7 @@ def best_of_fscore(ordered, starts, ends, square, paid, values, counts):
         values[k], counts[k, 0], counts[k, 1] = best, best_b, best_c
 
 
-@compiled("void(f8[::1], i8[:, ::1], i8[:, ::1], f8[::1], f8[::1], f8[::1], i8[:, ::1])", error_model="numpy")
+@compiled("void(f8[::1], i8[:, ::1], i8[:, ::1], f8[::1], f8[::1], f8[::1], i8[:, ::1])")
 def best_of_product(ordered, starts, ends, of_negatives, of_positives, values, counts):
     """(value, (b, c)) of the highest table of 1 - g(b) h(c) of every task; margins ascending; g and h of one task after another, from 0 up to all that
     may be flipped.
@@ -170,7 +170,7 @@ def best_of_product(ordered, starts, ends, of_negatives, of_positives, values, c
         h += most_c + 1
 
 
-@compiled(error_model="numpy")
+@compiled()
 def overlapping_samples(z, positive, negative):
     """(samples, scores) of the positives, then of the negatives, that are in a pair with z_i - z_j < 1/2."""
     lowest, highest = np.inf, -np.inf
@@ -193,7 +193,7 @@ def overlapping_samples(z, positive, negative):
     return up[:k], up_scores[:k], down[:l], down_scores[:l]
 
 
-@compiled(error_model="numpy")
+@compiled()
 def pairs_in_wrong_order(up, up_scores, up_order, down, down_scores, down_order, pairs, slope):
     """(value, delta) of the plane of all pairs with z_i - z_j < 1/2, by a merge; `slope` (n,), zeros, is filled.
 
@@ -226,7 +226,7 @@ def pairs_in_wrong_order(up, up_scores, up_order, down, down_scores, down_order,
 # The loop of the oracle of orders that is sequential by nature, so compiled; imported when first used.
 
 
-@compiled("void(f8[::1], f8[::1], f8[::1], f8[::1], f8, i8[::1])", error_model="numpy")
+@compiled("void(f8[::1], f8[::1], f8[::1], f8[::1], f8, i8[::1])")
 def best_places(below, down, p, q, unit, first):
     """first[j]: above which positive (0 to P) negative j stands best: the i, counted from 1, that maximises -p[i + j - 1] - j q[i + j - 1] -
     unit (below[i] - (P - i + 1) down[j]), the smallest of several, j counted from 1. It rises with j.

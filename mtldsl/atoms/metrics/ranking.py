@@ -10,6 +10,7 @@ import numpy as np
 from mtldsl.atoms.atom import register
 from mtldsl.atoms.metrics.expected_loss import SUM_ROUNDING_SHARE, largest_mixture
 from mtldsl.atoms.metrics.metric import ConstantScore, Metric, MostViolatedPlane, classes_of
+from mtldsl.atoms.structured_prox.score_steps import capped_sums
 from mtldsl.errors import ModelError
 from mtldsl.utils.validation import as_float, quoted
 
@@ -53,10 +54,7 @@ def slack(rows, columns) -> np.ndarray:
     if len(rows) < 2:
         return np.zeros(1)
     k = np.arange(1, len(rows))
-    ordered = np.sort(columns)
-    below = np.searchsorted(ordered, k)
-    capped = np.append(0.0, np.cumsum(ordered))[below] + k * (len(columns) - below)
-    return capped - np.cumsum(np.sort(rows)[::-1])[:-1]
+    return capped_sums(columns, k) - np.cumsum(np.sort(rows)[::-1])[:-1]
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -118,12 +116,7 @@ class RankingMetric(Metric):
         ranks = self.best_ranks(z[up], z[down])
         slope = self._slope(ranks, up, down, len(y))
         delta = float(self.delta_of_ranks(ranks[None, :], len(up), len(down))[0])
-        value = delta + float(slope @ z)
-        return (
-            MostViolatedPlane(value, delta, None, slope)
-            if value > 0.0
-            else MostViolatedPlane(0.0, 0.0, None, np.zeros(len(y)))
-        )
+        return MostViolatedPlane(delta + float(slope @ z), delta, None, slope)
 
     def _weights(self, positives: int, negatives: int) -> np.ndarray:
         """(N,) how much the negatives of an order count, from the highest on."""

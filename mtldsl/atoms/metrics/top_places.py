@@ -230,9 +230,6 @@ class _TopPlacesMetric(Metric):
     def limits(self, positives, negatives):
         return np.inf, -np.inf
 
-    def forbids(self, positives, negatives):
-        return True
-
     def at_constants(self, positives, negatives, is_zero):
         # as many negatives among the k as there are, and whichever
         k = self.count(positives, negatives)
@@ -257,12 +254,7 @@ class _TopPlacesMetric(Metric):
         flipped = np.flatnonzero(labelled != (y > 0))
         b = int(np.count_nonzero(labelled[negative]))
         delta = self.loss(b, len(flipped) - b, *sizes)
-        value = delta - 2.0 * float(y[flipped] @ z[flipped])
-        return (
-            MostViolatedPlane(value, delta, flipped)
-            if value > 0.0
-            else MostViolatedPlane(0.0, 0.0, np.zeros(0, int))
-        )
+        return MostViolatedPlane(delta - 2.0 * float(y[flipped] @ z[flipped]), delta, flipped)
 
     # ------------------------------------------------------------------------------------------ the conjugate
     #
@@ -305,19 +297,17 @@ class _TopPlacesMetric(Metric):
 
 def _onto_slice(p, sign, tau, total) -> np.ndarray:
     """The nearest x in [0, tau]^n with <sign, x> = total, sign +-1: clip(p - nu sign), nu the root of a falling function."""
+    from scipy.optimize import brentq  # slow to import: where it is first used
+
+    def beyond(nu: float) -> float:
+        return float(sign @ np.clip(p - nu * sign, 0.0, tau)) - total
+
     bound = float(np.max(np.abs(p))) + tau + 1.0
-    low, high = -bound, bound
-    while True:
-        nu = 0.5 * (low + high)
-        if not low < nu < high:
-            break
-        if sign @ np.clip(p - nu * sign, 0.0, tau) > total:
-            low = nu
-        else:
-            high = nu
+    # where all n samples are labelled +1 the first end is the root, but for rounding
+    nu = brentq(beyond, -bound, bound, xtol=1e-16, rtol=8.9e-16) if beyond(-bound) > 0.0 else -bound
     x = np.clip(p - nu * sign, 0.0, tau)
     free = (x > 0.0) & (x < tau)
-    if np.any(free):  # what bisection leaves, to the last place
+    if np.any(free):  # what is left, to the last place
         x[free] -= sign[free] * ((sign @ x - total) / np.count_nonzero(free))
     return np.clip(x, 0.0, tau)
 

@@ -121,14 +121,13 @@ class SparseInverse(NamedTuple):
 
 
 @on_one_blas_thread
-def graphical_lasso(A, r: float, start: np.ndarray | None = None) -> SparseInverse:
+def graphical_lasso(A, r: float) -> SparseInverse:
     r"""argmin over symmetric positive definite S of tr(A S) - log|S| + r sum_ij |S_ij|.
 
     The sum is over all entries, the diagonal too, so that there is a minimum for every positive semidefinite A (n, n) and r > 0.
 
-    A     : array (n, n), symmetric positive semidefinite
-    r     : number > 0
-    start : a positive definite array to begin with; None: the minimiser among diagonal matrices, 1 / (A_ii + r)
+    A : array (n, n), symmetric positive semidefinite
+    r : number > 0
 
     Newton's method on the entries that are not zero, or whose slope says that they should not be, each kept on its side of zero;
     where such a step does not go down, a proximal gradient step. Where that takes long (S near to singular), the central path is
@@ -149,7 +148,7 @@ def graphical_lasso(A, r: float, start: np.ndarray | None = None) -> SparseInver
     """
     A = 0.5 * (np.asarray(A, float) + np.transpose(A))
     B = A + r * np.eye(len(A))  # the diagonal of S is positive: there the norm is linear
-    S = np.diag(1.0 / B.diagonal()) if start is None else np.array(start, float)
+    S = np.diag(1.0 / B.diagonal())  # the minimiser among diagonal matrices
     within = len(A) <= SETTINGS.path_tasks
     S, value, flat = _descent(B, r, S, SETTINGS.short_descent_steps if within else SETTINGS.descent_steps)
     if within and not flat:

@@ -133,7 +133,7 @@ def shares_of_norms(a, r: float, step: float) -> np.ndarray:
     begun, full = np.searchsorted(starts, kappa, "right"), np.searchsorted(ends, kappa, "right")
     slope = order[full:begun].sum()  # not a difference of sums, which larger norms would round
     if slope > 0.0:
-        kappa = (r - full + step * (begun - full)) / slope
+        kappa = max(kappa, (r - full + step * (begun - full)) / slope)
     shares = np.zeros(len(a))
     shares[positive] = np.clip(kappa * b - step, 0.0, 1.0)
     return shares
@@ -263,6 +263,12 @@ def shrinkage(norms, threshold):
     """(1 - threshold / norm)_+, elementwise (0 where the norm is 0): the factor of a block soft threshold."""
     kept = np.maximum(norms - threshold, 0.0)
     return np.divide(kept, norms, out=kept, where=norms > 0)
+
+
+def squared_sum_threshold(sizes, step: float) -> np.ndarray:
+    """The t with sum_j (a_j - t)_+ = t / step, for falling sizes a along the last axis: what the prox of step / 2 (sum_j a_j)^2 takes off each."""
+    sums = np.cumsum(sizes, axis=-1)
+    return step * (sums / (1.0 + step * np.arange(1, sums.shape[-1] + 1))).max(axis=-1, initial=0.0)
 
 
 def water_level(values, total) -> np.ndarray:

@@ -142,6 +142,14 @@ def thin_svd(W) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return _decomposed(W, True)
 
 
+def map_singular_values(W, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """U diag(function(s)) V^T for W = U diag(s) V^T, s falling; function(s) falls too, and is at least zero."""
+    U, s, Vt = thin_svd(W)
+    kept = function(s)
+    rank = int(np.count_nonzero(kept))
+    return (U[:, :rank] * kept[:rank]) @ Vt[:rank]
+
+
 def singular_values(W) -> np.ndarray:
     """s alone."""
     return _decomposed(W, False)
@@ -201,10 +209,7 @@ def shrink_singular_values(W, threshold_from: Callable[[np.ndarray], float]) -> 
         basis = vectors[:, ::-1][:, :rank]
         factors = 1.0 - threshold / singular[:rank]
         return (W @ basis * factors) @ basis.T if tall else (basis * factors) @ (basis.T @ W)
-    U, singular, Vt = thin_svd(W)
-    threshold = threshold_from(singular)
-    rank = int(np.count_nonzero(singular > threshold))
-    return (U[:, :rank] * (singular[:rank] - threshold)) @ Vt[:rank]
+    return map_singular_values(W, lambda singular: np.maximum(singular - threshold_from(singular), 0.0))
 
 
 # --------------------------------------------------------------------------------------------------------------

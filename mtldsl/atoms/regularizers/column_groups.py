@@ -10,7 +10,12 @@ import numpy as np
 
 from mtldsl.atoms.atom import Separability, column_groups, register
 from mtldsl.atoms.matrix_function import Regularizer
-from mtldsl.atoms.prox.shrinkage import half_squared_k_support, shares_of_norms, shrinkage
+from mtldsl.atoms.prox.shrinkage import (
+    half_squared_k_support,
+    shares_of_norms,
+    shrinkage,
+    squared_sum_threshold,
+)
 from mtldsl.atoms.regularizers.group_norms import GroupNorm, checked_family
 from mtldsl.atoms.regularizers.l1_and_l21_norms import L21Norm
 from mtldsl.atoms.regularizers.norm_base import WeightedNorm, checked_group_weights
@@ -234,10 +239,9 @@ class HalfSquaredGroupNorm(_HalfSquaredSupportNorm):
 
     def prox(self, W, step):
         norms = self.norms(W)
-        a = np.sort(norms)[::-1]
-        # t = (sum of the k largest) / (1 / step + k), k as large as leaves those k above t; zeros are exact, unlike those of shares
-        thresholds = np.cumsum(a) * step / (1.0 + step * np.arange(1, a.size + 1))
-        return W * self.over_columns(shrinkage(norms, thresholds.max(initial=0.0)))
+        # zeros are exact, unlike those of shares
+        threshold = squared_sum_threshold(np.sort(norms)[::-1], step)
+        return W * self.over_columns(shrinkage(norms, threshold))
 
 
 @register

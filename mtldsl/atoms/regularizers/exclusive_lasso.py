@@ -9,6 +9,7 @@ import numpy as np
 
 from mtldsl.atoms.atom import ROWS, register, row_groups
 from mtldsl.atoms.matrix_function import Regularizer
+from mtldsl.atoms.prox.shrinkage import squared_sum_threshold
 from mtldsl.atoms.regularizers.group_norms import check_lines, checked_family
 
 
@@ -101,9 +102,7 @@ class ExclusiveLasso(Regularizer):
     def prox(self, W, step):
         thresholds = np.empty((len(W), 1))
         for rows, sizes in self._of_groups(W):
-            sums = np.cumsum(-np.sort(-sizes, axis=1), axis=1)
-            totals = (sums / (1.0 + 2.0 * step * np.arange(1, sums.shape[1] + 1))).max(axis=1)
-            thresholds[rows] = 2.0 * step * totals[:, None, None]
+            thresholds[rows] = squared_sum_threshold(-np.sort(-sizes, axis=1), 2.0 * step)[:, None, None]
         return W - np.clip(W, -thresholds, thresholds)
 
     def conjugate(self, Z):

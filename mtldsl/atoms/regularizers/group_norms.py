@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -87,31 +88,14 @@ def check_lines(groups: Sequence[Sequence[int]], length: int, kind: str) -> str 
     return None
 
 
-def levels(groups: Groups) -> list[list[int]] | None:
-    """Positions of groups, level by level from the leaves to the roots: those of a level are disjoint, and a group comes after all that
-    it holds. None where two groups overlap and neither holds the other.
-
-    >>> levels(((0, 1, 2, 3), (0, 1), (2, 3), (2,)))
-    [[1, 3], [2], [0]]
-    >>> levels(((0, 1), (1, 2))) is None
-    True
-    """
-    return None if find_crossing_groups(groups) else _levels(groups)
-
-
 def find_crossing_groups(groups: Groups) -> tuple[int, int] | None:
     """Two groups that overlap while neither holds the other, by position; None where the family is nested."""
     top: dict[int, int] = {}  # line -> the largest group so far that holds it
     for g in _by_size(groups):
-        held: dict[int, int] = {}
-        for line in groups[g]:
-            if line in top:
-                held[top[line]] = held.get(top[line], 0) + 1
-        for other, count in held.items():
-            if count < len(groups[other]):
-                return min(g, other), max(g, other)
-        for line in groups[g]:
-            top[line] = g
+        other = _find_cut(g, top, groups)
+        if other is not None:
+            return min(g, other), max(g, other)
+        top.update(dict.fromkeys(groups[g], g))
     return None
 
 
@@ -124,7 +108,7 @@ def nested_families(groups: Groups) -> list[list[int]]:
     families: list[list[int]] = []
     tops: list[dict[int, int]] = []
     for g in _by_size(groups):
-        place = next((k for k, top in enumerate(tops) if _fits(g, top, groups)), len(tops))
+        place = next((k for k, top in enumerate(tops) if _find_cut(g, top, groups) is None), len(tops))
         if place == len(tops):
             families.append([])
             tops.append({})
@@ -133,10 +117,10 @@ def nested_families(groups: Groups) -> list[list[int]]:
     return sorted(sorted(family) for family in families)
 
 
-def _fits(g: int, top: dict[int, int], groups: Groups) -> bool:
-    """Tell whether the group holds all of every group of a family that it touches."""
-    held = [top[line] for line in groups[g] if line in top]
-    return all(held.count(other) == len(groups[other]) for other in set(held))
+def _find_cut(g: int, top: dict[int, int], groups: Groups) -> int | None:
+    """Return a group of a family that this one touches and does not hold; None where there is none."""
+    held = Counter(top[line] for line in groups[g] if line in top)
+    return next((other for other, count in held.items() if count < len(groups[other])), None)
 
 
 def _by_size(groups: Groups) -> list[int]:
@@ -144,7 +128,13 @@ def _by_size(groups: Groups) -> list[int]:
     return sorted(range(len(groups)), key=lambda g: len(groups[g]))
 
 
-def _levels(groups: Groups) -> list[list[int]]:
+def levels(groups: Groups) -> list[list[int]]:
+    """Positions of nested groups, level by level from the leaves to the roots: those of a level are disjoint, and a group comes after all
+    that it holds.
+
+    >>> levels(((0, 1, 2, 3), (0, 1), (2, 3), (2,)))
+    [[1, 3], [2], [0]]
+    """
     height: dict[int, int] = {}  # line -> how many levels hold it so far
     found: list[list[int]] = []
     for g in _by_size(groups):
@@ -295,11 +285,6 @@ class GroupNorm(WeightedNorm):
     def prox(self, W, step):
         factors = shrinkage(self.cell_norms(W), self.thresholds(step))
         return W * self.spread(factors, W.shape, elsewhere=1.0)
-
-    def dual_gauge(self, Z):
-        unpenalised = np.ones(len(Z), dtype=bool)
-        unpenalised[self.rows] = False
-        return np.inf if np.any(Z[unpenalised]) else super().dual_gauge(Z)
 
     def dual_project(self, Z):
         kept = self.spread(1.0 if self.weights is None else self.weights, Z.shape) > 0
@@ -481,7 +466,7 @@ class TreeNorm(Norm):
     @cached_property
     def _levels(self) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
         """(weights, lines, starts, sizes) of the groups of every level, leaves first."""
-        return [(self._costs[level], *indices(self.groups, level)) for level in levels(self.groups) or []]
+        return [(self._costs[level], *indices(self.groups, level)) for level in levels(self.groups)]
 
     def _penalised(self, n_lines: int) -> np.ndarray:
         held = np.zeros(n_lines, dtype=bool)

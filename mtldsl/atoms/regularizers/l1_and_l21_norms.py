@@ -245,8 +245,6 @@ class L21Norm(_RowNorm):
     array([[1.5, 2. ], [0. , 0. ]])
     """
 
-    weights: float | np.ndarray | None = None
-
     scales: ClassVar[Separability] = ROWS
     name: ClassVar[str] = "l21_norm"
     meaning: ClassVar[str] = r"the $\ell_{2,1}$ norm, the sum of the rows' Euclidean norms"
@@ -301,8 +299,6 @@ class L1InfNorm(_RowNorm):
     >>> L1InfNorm().prox(W, 2.0)
     array([[ 1.5, -1.5], [ 0. ,  0. ]])
     """
-
-    weights: float | np.ndarray | None = None
 
     name: ClassVar[str] = "l1_inf_norm"
     instead_of_transpose: ClassVar[str] = (

@@ -142,14 +142,15 @@ class WeightedNorm(Norm):
         return float(norms.sum() if self.weights is None else (self.weights * norms).sum())
 
     def dual_gauge(self, Z) -> float:
+        kept = self.dual_project(Z)
+        if kept is not Z and np.any(kept != Z):
+            return np.inf
         norms = self.cell_dual_norms(Z)
         if self.weights is None:
             return float(norms.max())
         weights = np.broadcast_to(self.weights, norms.shape)
-        free = weights == 0
-        if np.any(norms[free]):
-            return np.inf
-        return float(np.max(norms[~free] / weights[~free], initial=0.0))
+        held = weights > 0
+        return float(np.max(norms[held] / weights[held], initial=0.0))
 
     def nearest_in_ball(self, W, radius):
         if type(self).cell_dual_norms is not WeightedNorm.cell_dual_norms:  # N is not the length of a cell

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,12 +9,12 @@ import numpy as np
 
 from mtldsl.atoms.atom import register
 from mtldsl.atoms.matrix_function import Regularizer, Set, WithoutConjugate
-from mtldsl.atoms.prox.shrinkage import water_level
+from mtldsl.atoms.prox.shrinkage import shares_of_norms, squared_sum_threshold, water_level
 from mtldsl.atoms.prox.spectral_matrix import (
     largest_singular_value,
+    map_singular_values,
     shrink_singular_values,
     singular_values,
-    thin_svd,
 )
 from mtldsl.atoms.regularizers.norm_base import Norm
 from mtldsl.atoms.sets import RankAtMost
@@ -102,44 +101,29 @@ class SquaredClusterNorm(Regularizer):
         return float(np.sum(s**2 / self._variances(s, W.shape[1], 0.0)))
 
     def prox(self, W, step):
-        U, s, Vt = thin_svd(W)
-        v = self._variances(s, W.shape[1], 2.0 * step)
-        return (U * (s * np.divide(v, v + 2.0 * step, out=np.ones_like(v), where=v + 2.0 * step > 0))) @ Vt
+        def moved(s):
+            v = self._variances(s, W.shape[1], 2.0 * step)
+            return s * np.divide(v, v + 2.0 * step, out=np.ones_like(v), where=v + 2.0 * step > 0)
+
+        return map_singular_values(W, moved)
 
     def conjugate(self, Z):
         squares = singular_values(Z) ** 2  # descending
-        room = max(self.trace - self.lower * Z.shape[1], 0.0)
-        each = self.upper - self.lower
-        taken = (
-            np.diff(np.minimum(np.arange(len(squares) + 1) * each, room))
-            if each < np.inf
-            else np.append(room, np.zeros(len(squares) - 1))
-        )
+        room, width = self._room(Z.shape[1])
+        taken = np.diff(np.minimum(np.arange(len(squares) + 1) * width, room))
         return 0.25 * float((self.lower + taken) @ squares)
+
+    def _room(self, n_tasks: int) -> tuple[float, float]:
+        """(what `lower` leaves of the trace, the most that one eigenvalue has of it)."""
+        room = max(self.trace - self.lower * n_tasks, 0.0)
+        return room, min(self.upper - self.lower, room)
 
     def _variances(self, s, n_tasks: int, less: float) -> np.ndarray:
         """clip(x s - less, lower, upper) of every singular value, those that are not there being `lower`; x > 0 makes the sum `trace`."""
-        total = self.trace - self.lower * (n_tasks - len(s))
-        some = s > 0
-        most = np.where(some, self.upper, self.lower)
-        if not some.any() or most.sum() <= total:
-            return most
-        with np.errstate(over="ignore"):
-            ends = np.concatenate([(self.lower + less) / s[some], (self.upper + less) / s[some]])
-        ends = np.sort(ends[np.isfinite(ends)])
-        sums = np.array([self._at(x, s, less).sum() for x in ends])
-        k = int(np.searchsorted(sums, total))
-        if k == 0:
-            x = ends[0]
-        elif k < len(ends):
-            share = (total - sums[k - 1]) / (sums[k] - sums[k - 1])
-            x = ends[k - 1] + share * (ends[k] - ends[k - 1])
-        else:  # no upper bound: all of them grow
-            x = ends[-1] + (total - sums[-1]) / s.sum()
-        return self._at(x, s, less)
-
-    def _at(self, x: float, s, less: float) -> np.ndarray:
-        return np.clip(x * s - less, self.lower, self.upper)
+        room, width = self._room(n_tasks)
+        if width == 0.0:
+            return np.full(len(s), self.lower)
+        return self.lower + width * shares_of_norms(s, room / width, (self.lower + less) / width)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -352,9 +336,7 @@ class Rank(WithoutConjugate, Regularizer):
         return float(numerical_rank(W))
 
     def prox(self, W, step):
-        U, s, Vt = thin_svd(W)
-        kept = int(np.count_nonzero(s**2 > 2.0 * step))
-        return (U[:, :kept] * s[:kept]) @ Vt[:kept]
+        return map_singular_values(W, lambda s: np.where(s**2 > 2.0 * step, s, 0.0))
 
     def ball(self, radius) -> Set:
         return RankAtMost(radius)
@@ -442,19 +424,15 @@ class SpectralNorm(Norm):
         return largest_singular_value(W)
 
     def prox(self, W, step):
-        return _cap_singular_values(W, lambda s: max(float(water_level(s[:, None], step)[0]), 0.0))
+        return map_singular_values(
+            W, lambda s: np.minimum(s, max(float(water_level(s[:, None], step)[0]), 0.0))
+        )
 
     def dual_gauge(self, Z):
         return float(singular_values(Z).sum())
 
     def nearest_in_ball(self, W, radius):
-        return _cap_singular_values(W, lambda s: radius)
-
-
-def _cap_singular_values(W, cap_from: Callable[[np.ndarray], float]) -> np.ndarray:
-    """U min(S, cap) V^T for W = U S V^T, the cap a number found from the singular values."""
-    U, s, Vt = thin_svd(W)
-    return (U * np.minimum(s, cap_from(s))) @ Vt
+        return map_singular_values(W, lambda s: np.minimum(s, radius))
 
 
 @register
@@ -493,11 +471,7 @@ class SquaredTraceNorm(Regularizer):
         return float(singular_values(W).sum() ** 2)
 
     def prox(self, W, step):
-        def threshold(singular):
-            totals = np.cumsum(singular) / (1.0 + 2.0 * step * np.arange(1, singular.size + 1))
-            return 2.0 * step * float(totals.max())
-
-        return shrink_singular_values(W, threshold)
+        return shrink_singular_values(W, lambda singular: float(squared_sum_threshold(singular, 2.0 * step)))
 
     def conjugate(self, Z):
         return largest_singular_value(Z) ** 2 / 4.0

@@ -25,7 +25,7 @@ STALLED_GAP_TOL = 1e-11
 STEP_CUTS = 8
 
 
-@compiled("void(f8[::1], f8[::1], f8[::1])", inside=True, error_model="numpy")
+@compiled("void(f8[::1], f8[::1], f8[::1])", inside=True)
 def isotonic(x, weights, out):
     """The nearest falling sequence in [0, 1]: neighbours that rise are pooled."""
     n = x.size
@@ -46,13 +46,13 @@ def isotonic(x, weights, out):
             out[i] = value
 
 
-@compiled("void(f8[::1], f8[::1])", error_model="numpy", inside=True)
+@compiled("void(f8[::1], f8[::1])", inside=True)
 def _copy(a, b):
     for i in range(a.size):
         b[i] = a[i]
 
 
-@compiled("i8(f8[::1], f8, i8[::1], f8[::1], f8[::1])", inside=True, error_model="numpy")
+@compiled("i8(f8[::1], f8, i8[::1], f8[::1], f8[::1])", inside=True)
 def _tables_of(r, spare, tables, a, mass):
     """The tables c that have a weight, their right positives and the mass before each; equal probabilities are made so."""
     P, K, before = r.size, 0, 1.0
@@ -69,9 +69,7 @@ def _tables_of(r, spare, tables, a, mass):
     return K
 
 
-@compiled(
-    "void(f8[::1], f8, f8[::1], i8, f8[::1], i8[:, ::1], f8[::1], f8[::1])", inside=True, error_model="numpy"
-)
+@compiled("void(f8[::1], f8, f8[::1], i8, f8[::1], i8[:, ::1], f8[::1], f8[::1])", inside=True)
 def _negatives(t, u, mass, n_pools, levels, pools, q, z):
     """Flip probabilities and scores of the negatives: at a pool's level within its window, constant probabilities between windows."""
     j = t.size
@@ -90,9 +88,7 @@ def _negatives(t, u, mass, n_pools, levels, pools, q, z):
 
 
 @compiled(
-    "Tuple((f8, f8))(f8[::1], f8, f8[::1], f8[::1], f8[::1], i8, i8[::1], f8[::1], f8[::1])",
-    inside=True,
-    error_model="numpy",
+    "Tuple((f8, f8))(f8[::1], f8, f8[::1], f8[::1], f8[::1], i8, i8[::1], f8[::1], f8[::1])", inside=True
 )
 def _gap(up, u, r, z, heights, K, tables, mass, v):
     """(max v - sum of pi_c v_c, the size of the terms that cancel in it); v is filled."""
@@ -112,7 +108,7 @@ def _gap(up, u, r, z, heights, K, tables, mass, v):
     return short, size
 
 
-@compiled("i8(i8, i8[::1], f8[::1], i8[::1], f8[::1], i8[::1], f8[::1])", inside=True, error_model="numpy")
+@compiled("i8(i8, i8[::1], f8[::1], i8[::1], f8[::1], i8[::1], f8[::1])", inside=True)
 def _free_tables(K, tables, b, counts, v, free, free_b):
     """Those with a weight, and those that lie above the chord between the two next to them that have one."""
     n, i = 0, 0
@@ -135,7 +131,7 @@ def _free_tables(K, tables, b, counts, v, free, free_b):
     return n
 
 
-@compiled("void(i8, i8[::1], f8[::1], i8, i8[:, ::1], f8[::1], i8[::1], f8[:, ::1])", error_model="numpy")
+@compiled("void(i8, i8[::1], f8[::1], i8, i8[:, ::1], f8[::1], i8[::1], f8[:, ::1])")
 def overlaps(n, tables, b, n_pools, pools, sizes, first, shares):
     """For the n groups of probabilities between neighbouring tables: how many samples are in one, the first of the (at most two) pools
     without a pinned level that the flips b[i + 1] to b[i] reach into (-1: none), and how far.
@@ -161,11 +157,7 @@ def overlaps(n, tables, b, n_pools, pools, sizes, first, shares):
         sizes[i] = float(tables[i + 1] - tables[i]) + max(alone, 0.0)
 
 
-@compiled(
-    "void(i8, f8[::1], f8[::1], i8[::1], f8[:, ::1], i8, i8[:, ::1], f8[::1], f8[::1])",
-    inside=True,
-    error_model="numpy",
-)
+@compiled("void(i8, f8[::1], f8[::1], i8[::1], f8[:, ::1], i8, i8[:, ::1], f8[::1], f8[::1])", inside=True)
 def _newton(n, gains, sizes, first, shares, n_pools, pools, step, rhs):
     """step = (sizes + M K^-1 M^T)^-1 gains, M the shares of the groups in pools of K samples: a tridiagonal system over the pools.
 
@@ -203,7 +195,7 @@ def _newton(n, gains, sizes, first, shares, n_pools, pools, step, rhs):
         step[i] = rest / sizes[i]
 
 
-@compiled("f8(f8[::1], f8[::1], i8, i8[::1], f8[::1], f8[::1], f8[::1])", inside=True, error_model="numpy")
+@compiled("f8(f8[::1], f8[::1], i8, i8[::1], f8[::1], f8[::1], f8[::1])", inside=True)
 def _towards(r, v, n, free, sizes, step, direction):
     """direction = the isotonic r + step less r, in the metric of the groups' sizes; its slope."""
     P = r.size
@@ -227,7 +219,6 @@ def _towards(r, v, n, free, sizes, step, direction):
     "Tuple((i8, i8, f8, f8, i8))(f8[::1], f8[::1], f8, f8, f8, f8, f8[::1], f8[::1], i8[::1], f8[::1], f8[::1], f8[::1], f8[::1], "
     "i8[:, ::1], i8, f8)",
     inside=True,
-    error_model="numpy",
 )
 def _survival_step(down, up, spare, m, kappa, u, r, q, tables, a, mass, b, levels, pools, most, rough):
     """Minimise the F-score hinge + |z - t|^2 / u over z; returns (tables, pools, gap, the size of its terms, evaluations).
@@ -317,8 +308,7 @@ def _survival_step(down, up, spare, m, kappa, u, r, q, tables, a, mass, b, level
 
 @compiled(
     "void(i8[::1], f8[::1], i8[::1], i8[:, ::1], i8[:, ::1], f8, f8[::1], i8[::1], i8, f8[::1], i8[::1], f8[::1], f8[::1], f8[::1], "
-    "f8[::1], i8[:, ::1], i8[:, ::1], f8[::1], f8)",
-    error_model="numpy",
+    "f8[::1], i8[:, ::1], i8[:, ::1], f8[::1], f8)"
 )
 def fscore_steps(
     chosen,

@@ -14,14 +14,14 @@ import numpy as np
 from mtldsl.utils.jit import compiled
 
 
-@compiled("f8(f8, f8, f8, f8)", inside=True, error_model="numpy")
+@compiled("f8(f8, f8, f8, f8)", inside=True)
 def _rises(a, b, m, kappa):
     """Delta of b wrong negatives less Delta of b - 1, at a right positives."""
     x = a + b + m
     return kappa * a / x / (x - 1.0)
 
 
-@compiled("i8(f8, f8, f8, f8, i8, b1)", inside=True, error_model="numpy")
+@compiled("i8(f8, f8, f8, f8, i8, b1)", inside=True)
 def _count(theta, a, m, kappa, N, closed):
     """Return how many negatives are worth more than -2 theta, or as much where `closed`."""
     y = -2.0 * theta
@@ -40,7 +40,7 @@ def _count(theta, a, m, kappa, N, closed):
     return b
 
 
-@compiled("i8(f8[::1], f8, i8, i8)", inside=True, error_model="numpy")
+@compiled("i8(f8[::1], f8, i8, i8)", inside=True)
 def _above(t, s, low, high):
     """#{t > s} of descending numbers, known to lie in [low, high]."""
     while low < high:
@@ -52,7 +52,7 @@ def _above(t, s, low, high):
     return low
 
 
-@compiled("Tuple((f8, i8, i8))(f8[::1], f8[::1], f8, f8, i8, i8)", inside=True, error_model="numpy")
+@compiled("Tuple((f8, i8, i8))(f8[::1], f8[::1], f8, f8, i8, i8)", inside=True)
 def _window(t, sums, low, high, least, most):
     """(the integral of #{t > s} over s in [low, high], #{t > low}, #{t > high}), both known to lie in [least, most]; sums: those of the
     first k of t.
@@ -68,7 +68,7 @@ def _window(t, sums, low, high, least, most):
     return area, n_low, n_high
 
 
-@compiled("f8(f8[::1], f8[::1], f8, f8, f8, f8, f8, i8, i8)", inside=True, error_model="numpy")
+@compiled("f8(f8[::1], f8[::1], f8, f8, f8, f8, f8, i8, i8)", inside=True)
 def _linear_root(t, sums, low, high, target, left, right, least, most):
     """theta in [left, right] with the area of the window [theta + low, theta + high] = target: falling, piecewise linear."""
     theta = 0.5 * (left + right)
@@ -98,7 +98,7 @@ def _linear_root(t, sums, low, high, target, left, right, least, most):
     return theta
 
 
-@compiled("Tuple((i8, i8))(f8, f8, f8, f8, i8)", inside=True, error_model="numpy")
+@compiled("Tuple((i8, i8))(f8, f8, f8, f8, i8)", inside=True)
 def _count_around(theta, a, m, kappa, N):
     """The counts of a table left and right of theta."""
     right = _count(theta, a, m, kappa, N, True)
@@ -109,11 +109,7 @@ def _count_around(theta, a, m, kappa, N):
     return right, right
 
 
-@compiled(
-    "f8(f8[::1], f8[::1], i8, i8, f8[::1], f8[::1], f8, f8, f8, f8, f8, f8, i8[:, ::1])",
-    inside=True,
-    error_model="numpy",
-)
+@compiled("f8(f8[::1], f8[::1], i8, i8, f8[::1], f8[::1], f8, f8, f8, f8, f8, f8, i8[:, ::1])", inside=True)
 def _pooled_root(t, sums, i0, i1, a, mass, u, shift, m, kappa, left, right, ends):
     """theta where the window's area, falling, crosses the weighted counts, rising with jumps; it lies in [left, right].
 
@@ -180,9 +176,7 @@ def _pooled_root(t, sums, i0, i1, a, mass, u, shift, m, kappa, left, right, ends
 
 
 @compiled(
-    "i8(f8[::1], f8[::1], i8, i8, f8[::1], f8[::1], f8, f8, f8, f8, f8, f8[::1], i8[:, ::1])",
-    inside=True,
-    error_model="numpy",
+    "i8(f8[::1], f8[::1], i8, i8, f8[::1], f8[::1], f8, f8, f8, f8, f8, f8[::1], i8[:, ::1])", inside=True
 )
 def _first_to_split(t, sums, i0, i1, a, mass, u, shift, m, kappa, theta, b, ends):
     """Counts b of a pool at its level theta, and where it falls apart: the first table of the part that would rather lie higher; -1: nowhere."""
@@ -206,10 +200,7 @@ def _first_to_split(t, sums, i0, i1, a, mass, u, shift, m, kappa, theta, b, ends
     return at
 
 
-@compiled(
-    "i8(f8[::1], f8[::1], f8[::1], f8[::1], f8, f8, f8, f8, f8[::1], f8[::1], i8[:, ::1])",
-    error_model="numpy",
-)
+@compiled("i8(f8[::1], f8[::1], f8[::1], f8[::1], f8, f8, f8, f8, f8[::1], f8[::1], i8[:, ::1])")
 def thresholds(t, sums, a, mass, u, shift, m, kappa, b, levels, pools):
     """Counts b (K,) of the tables with a (falling) right positives, pools of equal thresholds with their levels; returns how many.
 
@@ -246,7 +237,7 @@ def thresholds(t, sums, a, mass, u, shift, m, kappa, b, levels, pools):
     return found
 
 
-@compiled("f8(f8[::1], f8[::1], f8[::1], f8, f8)", error_model="numpy")
+@compiled("f8(f8[::1], f8[::1], f8[::1], f8, f8)")
 def promised_value(a, b, mass, m, kappa):
     """The sum over tables of weight * Delta, which is linear between whole b."""
     total = 0.0
@@ -259,7 +250,7 @@ def promised_value(a, b, mass, m, kappa):
     return total
 
 
-@compiled("void(f8[::1], i8, f8, f8, f8, f8[::1], i8[::1])", inside=True, error_model="numpy")
+@compiled("void(f8[::1], i8, f8, f8, f8, f8[::1], i8[::1])", inside=True)
 def largest_tables(z, P, spare, m, kappa, heights, counts):
     """heights[c] = max over b of Delta(b, c) + 2 (the sum of the b first of z, descending), counts[c] the b: it falls with c.
 

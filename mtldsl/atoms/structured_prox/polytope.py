@@ -41,9 +41,7 @@ class PolytopeSettings:
 SETTINGS = PolytopeSettings()
 
 
-def prox_of_planes(
-    oracle: Callable, z: np.ndarray, step: float, exact: float = SETTINGS.gap_tol
-) -> np.ndarray:
+def prox_of_planes(oracle: Callable, z: np.ndarray, step: float) -> np.ndarray:
     """argmin over x of step * f(x) + 1/2 ||x - z||^2, f(x) = max_k delta_k + <a_k, x>; oracle(x) -> (a, delta) of a highest plane.
 
     In the dual, over the simplex of the planes met so far: x = z - step * A^T beta. The plane that is highest at x is added;
@@ -62,7 +60,7 @@ def prox_of_planes(
         promised = float(beta @ (deltas + planes @ x))
         gap = delta + a @ x - promised
         size = abs(delta) + np.abs(a) @ np.abs(x) + abs(promised) + np.abs(beta @ planes) @ np.abs(x)
-        if gap <= exact * size or np.any(np.all(planes == a, axis=1) & (deltas == delta)):
+        if gap <= SETTINGS.gap_tol * size or np.any(np.all(planes == a, axis=1) & (deltas == delta)):
             return x  # a plane that is known already has no more to say: what is left of the gap is rounding
         cross = planes @ a
         gram = np.block([[gram, cross[:, None]], [cross[None, :], a @ a]])

@@ -20,7 +20,7 @@ DEPENDENT_SHARE = 1e-13
 UNBOUNDED = 1e300
 
 
-@compiled("void(f8[:, ::1], f8[::1], i8)", inside=True, error_model="numpy")
+@compiled("void(f8[:, ::1], f8[::1], i8)", inside=True)
 def _solve(L, b, size):
     """b <- (L L^T)^-1 b on the leading part."""
     for i in range(size):
@@ -35,7 +35,7 @@ def _solve(L, b, size):
         b[i] = value / L[i, i]
 
 
-@compiled("i8(i8[::1], i8[::1], f8[:, ::1], i8, i8)", inside=True, error_model="numpy")
+@compiled("i8(i8[::1], i8[::1], f8[:, ::1], i8, i8)", inside=True)
 def _leave(support, place, L, size, s):
     """The index at place s leaves the support: its row goes, and rotations make the factor triangular again."""
     place[support[s]] = -1
@@ -57,7 +57,7 @@ def _leave(support, place, L, size, s):
     return size
 
 
-@compiled("i8(f8[::1], i8[::1], f8[::1], i8, i8, b1)", inside=True, error_model="numpy")
+@compiled("i8(f8[::1], i8[::1], f8[::1], i8, i8, b1)", inside=True)
 def _shift_weight(beta, support, t, size, i, towards):
     """Weight from the support to i (or back) along t, until one index of the support is empty: its place, or -1 where i is."""
     sign, share, block = 1.0, UNBOUNDED, -1
@@ -78,9 +78,7 @@ def _shift_weight(beta, support, t, size, i, towards):
 
 
 @compiled(
-    "i8(f8[:, ::1], f8, f8[::1], f8[::1], i8[::1], i8[::1], f8[:, ::1], f8[:, ::1], i8, i8, b1)",
-    inside=True,
-    error_model="numpy",
+    "i8(f8[:, ::1], f8, f8[::1], f8[::1], i8[::1], i8[::1], f8[:, ::1], f8[:, ::1], i8, i8, b1)", inside=True
 )
 def _enter(Q, shift, c, beta, support, place, L, work, size, i, uphill):
     """Index i joins the support; where it depends on it, weight moves along the dependence until one index has none left.
@@ -115,7 +113,7 @@ def _enter(Q, shift, c, beta, support, place, L, work, size, i, uphill):
         size = _leave(support, place, L, size, block)
 
 
-@compiled("void(f8[:, ::1], f8[::1], f8[:, ::1], i8[::1], f8[:, ::1], i8)", inside=True, error_model="numpy")
+@compiled("void(f8[:, ::1], f8[::1], f8[:, ::1], i8[::1], f8[:, ::1], i8)", inside=True)
 def _face_minimum(Q, c, L, support, work, size):
     """work[0] <- the minimum over the affine hull of the support, refined once with the residual of Q alone."""
     x, p, q = work[0], work[1], work[2]
@@ -149,7 +147,7 @@ def _face_minimum(Q, c, L, support, work, size):
             return
 
 
-@compiled("i8(f8[::1], i8[::1], f8[:, ::1], i8)", inside=True, error_model="numpy")
+@compiled("i8(f8[::1], i8[::1], f8[:, ::1], i8)", inside=True)
 def _move(beta, support, work, size):
     """To the point work[0], or to where the first weight becomes zero: returns its place, -1 where the point is reached."""
     x = work[0]
@@ -168,7 +166,7 @@ def _move(beta, support, work, size):
     return block
 
 
-@compiled("i8(f8[:, ::1], f8[::1], f8[::1], i8[::1], i8[::1], i8, f8)", inside=True, error_model="numpy")
+@compiled("i8(f8[:, ::1], f8[::1], f8[::1], i8[::1], i8[::1], i8, f8)", inside=True)
 def _steepest(Q, c, beta, support, place, size, tol):
     """The index outside the support that gains most against the support's own slope; -1 where none gains enough."""
     level, cancels = 0.0, 0.0
@@ -193,7 +191,7 @@ def _steepest(Q, c, beta, support, place, size, tol):
     return entering
 
 
-@compiled("f8(f8[:, ::1], f8[::1], i8[::1])", inside=True, error_model="numpy")
+@compiled("f8(f8[:, ::1], f8[::1], i8[::1])", inside=True)
 def _prepare(Q, beta, place):
     """The shift, of the size of Q's diagonal; weights below zero become zero, and some weight there must be."""
     shift, total = 0.0, 0.0
@@ -209,7 +207,7 @@ def _prepare(Q, beta, place):
     return shift / place.size if shift > 0.0 else 1.0
 
 
-@compiled("void(f8[:, ::1], f8[::1], f8[::1])", inside=True, error_model="numpy")
+@compiled("void(f8[:, ::1], f8[::1], f8[::1])", inside=True)
 def _normalize(Q, c, beta):
     """Weights that sum to one; the best vertex where sizes went beyond double precision."""
     total = 0.0
@@ -230,7 +228,7 @@ def _normalize(Q, c, beta):
     beta[at] = 1.0
 
 
-@compiled("i8(f8[:, ::1], f8[::1], f8[::1], f8)", inside=True, error_model="numpy")
+@compiled("i8(f8[:, ::1], f8[::1], f8[::1], f8)", inside=True)
 def minimize_on_simplex(Q, c, beta, tol):
     """argmin over beta >= 0, sum(beta) = 1 of 1/2 beta^T Q beta - c^T beta, in place, from a feasible beta; returns the steps.
 
@@ -268,7 +266,7 @@ def minimize_on_simplex(Q, c, beta, tol):
     return steps
 
 
-@compiled("i8(f8[:, ::1], f8[::1], f8[::1], f8)", error_model="numpy")
+@compiled("i8(f8[:, ::1], f8[::1], f8[::1], f8)")
 def solve_on_simplex(Q, c, beta, tol):
     """`minimize_on_simplex` for callers in Python: compiled apart, as most solves reach it from compiled loops alone."""
     return minimize_on_simplex(Q, c, beta, tol)
@@ -281,7 +279,7 @@ def solve_on_simplex(Q, c, beta, tol):
 MAX_ROUNDS = 10_000
 
 
-@compiled(inside=True, nogil=True, error_model="numpy")
+@compiled(inside=True)
 def _shared(a, b):
     """Return how many entries two labellings have in common: the inner product of what they choose."""
     count = 0
@@ -291,7 +289,7 @@ def _shared(a, b):
     return count
 
 
-@compiled(nogil=True)
+@compiled()
 def project_each(
     points,
     truth,
@@ -390,7 +388,7 @@ def project_each(
 GAIN_ROUNDING_SHARE = 1e-14
 
 
-@compiled("Tuple((i8, i8, f8))(f8[::1], f8[::1], i8, i8, i8, i8, f8, f8)", inside=True, error_model="numpy")
+@compiled("Tuple((i8, i8, f8))(f8[::1], f8[::1], i8, i8, i8, i8, f8, f8)", inside=True)
 def _best(A, B, b0, c0, b1, c1, level, k):
     """(b, c, gain over (b0, c0)) of the best corner in the rectangle: the best b does not fall as c grows."""
     b, of_b, of_c = b0, 0.0, 0.0
@@ -407,9 +405,7 @@ def _best(A, B, b0, c0, b1, c1, level, k):
     return best_b, best_c, best
 
 
-@compiled(
-    "i8(f8[::1], f8[::1], f8, f8, f8[::1], f8[::1], i8[::1], i8[::1])", inside=True, error_model="numpy"
-)
+@compiled("i8(f8[::1], f8[::1], f8, f8, f8[::1], f8[::1], i8[::1], i8[::1])", inside=True)
 def _level_sets(A, B, k, price, q, r, group_q, group_r):
     """Fill the flip probabilities q of negatives and r of positives that maximise the expected  k b c + <A, q> + <B, r>  less
     price / 2 (|q|^2 + |r|^2), and their groups, -1 where they are 0 or 1; returns the number of groups.
@@ -459,10 +455,7 @@ def _level_sets(A, B, k, price, q, r, group_q, group_r):
     return groups
 
 
-@compiled(
-    "void(i8[::1], f8[::1], i8[::1], i8[:, ::1], i8[:, ::1], f8[::1], f8[::1], i8[::1], i8[::1])",
-    error_model="numpy",
-)
+@compiled("void(i8[::1], f8[::1], i8[::1], i8[:, ::1], i8[:, ::1], f8[::1], f8[::1], i8[::1], i8[::1])")
 def auc_steps(chosen, margins, samples, starts, ends, u, flips, groups, n_groups):
     """The flip probabilities of every task's step, u its length twice, their groups, and how many of these a task has.
 

@@ -247,10 +247,14 @@ def auc_steps(
 
 def auc_promise(of_positives, of_negatives) -> float:
     """D(p) of `AUC`: P(i and j flipped) is at most min(p_i, p_j), and one uniform number for all samples attains it for every pair."""
-    q = np.sort(of_negatives)
-    below = np.searchsorted(q, of_positives)
-    sums = np.append(0.0, np.cumsum(q))[below] + of_positives * (len(q) - below)
-    return float(np.sum(sums) / (len(q) * len(of_positives)))
+    return float(np.sum(capped_sums(of_negatives, of_positives)) / (len(of_negatives) * len(of_positives)))
+
+
+def capped_sums(values, caps) -> np.ndarray:
+    """sum_j min(values_j, c) for every cap c."""
+    ordered = np.sort(values)
+    below = np.searchsorted(ordered, caps)
+    return np.append(0.0, np.cumsum(ordered))[below] + caps * (len(ordered) - below)
 
 
 def fscore_steps(

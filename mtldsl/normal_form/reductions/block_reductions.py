@@ -8,7 +8,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from mtldsl.atoms.matrix_function import Regularizer, Set
+from mtldsl.atoms.matrix_function import Set
 from mtldsl.normal_form.form import Block, Blocks, FunctionTerm, LossTerm, NormalForm
 from mtldsl.normal_form.reductions.reduction import Point, Promise
 from mtldsl.normal_form.term import LinearMap, MapEntry
@@ -66,28 +66,17 @@ class FixedStructures(_TermByTerm):
 # Losses with one maximum a task as functions of the weights: what the general ADMM takes beside anything else.
 
 
-class LossOfWeights(Regularizer):
-    """A loss as a function of V (D, m), the weights of every task and, where it has intercepts, these over `unit` in a last row."""
-
-    @property
-    def unit(self) -> float:
-        raise NotImplementedError
-
-    def multipliers(self, V, subgradient) -> list:
-        """Multipliers of the loss, at V, whose pull on V is `subgradient`."""
-        raise NotImplementedError
-
-
 class LossesOfWeights:
     """Every loss with one maximum a task becomes a function of its weights, after all other functions, its intercepts their last row.
 
-    of_weights : the loss -> what it is as a function of the weights, multiplied by its coefficients (a `LossOfWeights`); the solver says
-        it, since what is remembered from one prox to the next is its own
+    of_weights : the loss -> what it is as a function of V (D, m), the weights of every task and, where it has intercepts, these over its
+        `unit` in a last row, multiplied by its coefficients; the solver says it, since what is remembered from one prox to the next is its
+        own. Its `multipliers(V, v)` are those of the loss, at V, whose pull on V is v
     """
 
     promise: ClassVar[Promise] = Promise.EXACT
 
-    def __init__(self, of_weights: Callable[[LossTerm], LossOfWeights]):
+    def __init__(self, of_weights: Callable[[LossTerm], Any]):
         self.of_weights = of_weights
 
     def accepts(self, form: NormalForm) -> str | None:
@@ -107,7 +96,7 @@ class LossesOfWeights:
         (n_losses, n_functions, terms), kept = recipe, iter(point.loss_duals)
         own, lifted = point.function_duals[:n_functions], point.function_duals[n_functions:]
         found = {
-            t: cast(LossOfWeights, term.atom).multipliers(term.map.forward(point.blocks), v)
+            t: cast(Any, term.atom).multipliers(term.map.forward(point.blocks), v)
             for (t, term), v in zip(terms.items(), lifted, strict=True)
         }
         duals = [found[t] if t in found else next(kept) for t in range(n_losses)]

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import null_space
 
 from mtldsl.data.derived import with_inputs
 from mtldsl.normal_form.form import Block, Blocks, FunctionTerm, LossTerm, NormalForm
@@ -208,10 +209,9 @@ def _null_space(matrices: list, n: int):
         return chosen
     dense = rest.toarray()
     dense /= np.linalg.norm(dense, axis=1, keepdims=True)
-    _, s, Vt = np.linalg.svd(dense, full_matrices=True)
-    rank = int(np.count_nonzero(s > _ZERO_SHARE * s[0]))
-    basis = np.zeros((n, free.size - rank))
-    basis[free] = Vt[rank:].T
+    kernel = null_space(dense, rcond=_ZERO_SHARE)
+    basis = np.zeros((n, kernel.shape[1]))
+    basis[free] = kernel
     return basis
 
 

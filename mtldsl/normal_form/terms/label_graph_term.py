@@ -104,24 +104,15 @@ def mixed_with_flips(random: RandomLabelings, flips: Flips, truth: np.ndarray, s
     """A random labelling, itself with the probability `share`, else the true one, mixed with flips of single labels of the truth."""
     s, n = flips[0], len(truth)
     probabilities = label_flip_probabilities(flips, truth)
-    flipped = each_flipped(truth)
-    labels, weights, counts = [], [], []
-    used = probabilities > 0.0
-    totals = _totals(random)
-    for i in range(n):
-        own = slice(int(random.starts[i]), int(random.starts[i + 1]))
-        labels += [random.labels[own], flipped[i, used[i]]]
-        weights += [
-            (1.0 - s) * share * np.maximum(random.weights[own], 0.0) / max(totals[i], 1.0),
-            s * probabilities[i, used[i]],
-        ]
-        counts.append(own.stop - own.start + int(used[i].sum()))
-    return replace(
-        random,
-        labels=np.concatenate(labels),
-        weights=np.concatenate(weights),
-        starts=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-    )
+    flipped_of, flipped = np.nonzero(probabilities > 0.0)
+    own = np.repeat(np.arange(n), np.diff(random.starts))
+    owners = np.concatenate([own, flipped_of])
+    order = np.argsort(owners, kind="stable")  # of every sample its labellings, then its flips
+    kept = (1.0 - s) * share * np.maximum(random.weights, 0.0) / np.maximum(_totals(random), 1.0)[own]
+    labels = np.concatenate([random.labels, each_flipped(truth)[flipped_of, flipped]])
+    weights = np.concatenate([kept, s * probabilities[flipped_of, flipped]])
+    starts = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=n))]).astype(np.int64)
+    return replace(random, labels=labels[order], weights=weights[order], starts=starts)
 
 
 def _totals(random: RandomLabelings) -> np.ndarray:

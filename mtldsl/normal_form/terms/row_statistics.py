@@ -189,13 +189,10 @@ class SufficientStatistics:
 
     def squares_along(self, D: np.ndarray, b: np.ndarray) -> np.ndarray:
         """(m,) ||X_i D_i + b_i||^2."""
-        s, found = self.spread, np.empty(D.shape[1])
-        for i, w in enumerate(D.T):
-            k = 0 if self.is_common else i
-            n = max(s.weight[k], np.finfo(float).tiny)
-            own = float(w @ s.gram[k] @ w) - float(s.total[k] @ w) ** 2 / n
-            found[i] = max(own, 0.0) + n * (float(self._means[k] @ w) + b[i]) ** 2
-        return found
+        s, W = self.spread, D.T
+        n = np.maximum(s.weight, np.finfo(float).tiny)
+        around = np.sum((W[:, None, :] @ s.gram)[:, 0] * W, axis=1) - np.sum(s.total * W, axis=1) ** 2 / n
+        return np.maximum(around, 0.0) + n * (np.sum(self._means * W, axis=1) + b) ** 2
 
 
 def has_one_gram(tasks: Any) -> bool:

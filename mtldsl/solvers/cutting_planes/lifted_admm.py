@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mtldsl.atoms.matrix_function import Regularizer
 from mtldsl.normal_form.form import LossTerm, NormalForm
-from mtldsl.normal_form.reductions.block_reductions import LossesOfWeights, LossOfWeights
+from mtldsl.normal_form.reductions.block_reductions import LossesOfWeights
 from mtldsl.solvers.admm.iteration import ADMMIteration
 from mtldsl.solvers.cutting_planes.oracle import Bundle, Oracle
 from mtldsl.solvers.solver import MappedWatch, Point, Watch
@@ -36,7 +37,7 @@ SETTINGS = LiftedSettings()
 
 
 @dataclass(frozen=True, eq=False)
-class PlaneFunction(LossOfWeights):
+class PlaneFunction(Regularizer):
     """V (D, m) -> sum_i c_i G_i(v_i), v_i the weights of task i, its intercept last. Not a word: made by the solver.
 
     The prox asks the oracle until no plane is violated, and keeps the planes for the next time.
