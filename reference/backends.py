@@ -182,16 +182,23 @@ def solve(problem: cp.Problem, *, solver: str, **options) -> None:
 def solve_accurately(
     problem: cp.Problem, run: Callable, accuracies: Iterable[float] = (1e-11, 1e-9, 1e-7)
 ) -> None:
-    """Clarabel's solution to the first of these accuracies that it reaches, else the last that it has: the caller knows how good it is.
+    """Solve by Clarabel, to the first of these accuracies that it reaches, else the last that it has: the caller knows how good it is.
 
     run : `solve`, or cvxpy's own, which no time limit ends
+    The solver's error where it has no point at all.
     """
+    failed = None
     for accuracy in accuracies:
-        with warnings.catch_warnings(), suppress(cp.error.SolverError):
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the last digits it is not sure
-            run(problem, solver="CLARABEL", tol_gap_abs=accuracy, tol_gap_rel=accuracy, tol_feas=accuracy)
-            if problem.status == cp.OPTIMAL:
-                return
+            try:
+                run(problem, solver="CLARABEL", tol_gap_abs=accuracy, tol_gap_rel=accuracy, tol_feas=accuracy)
+            except cp.error.SolverError as error:
+                failed = error
+        if problem.status == cp.OPTIMAL:
+            return
+    if problem.value is None and failed is not None:
+        raise failed
 
 
 def _of_clarabel(data: dict, options: dict) -> dict:
