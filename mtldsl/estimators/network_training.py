@@ -244,7 +244,7 @@ class TrainingStatistics:
         d, m = tasks.n_features, tasks.n_tasks
         if not standardize:
             return cls(Scaling(np.zeros(d), np.ones(d)), Scaling(np.zeros(m), np.ones(m)))
-        inputs = Scaling.of([tasks.X] if tasks.is_shared else tasks.inputs, center=True, scale=True)
+        inputs = Scaling.of(tasks.matrices, center=True, scale=True)
         by_task = [Scaling.of([y[:, None]], center=True, scale=True) for y in tasks.per_task(tasks.targets)]
         labels = Scaling(
             np.concatenate([one.mean for one in by_task]), np.concatenate([one.scale for one in by_task])
@@ -306,7 +306,7 @@ def as_samples(tasks: Tasks, scales: TrainingStatistics, weights=None) -> Shared
     if weights is None:
         weights = np.ones(tasks.n_samples) if tasks.sample_weights is None else tasks.sample_weights
     if not tasks.is_shared:
-        X = scales.inputs.apply(np.vstack(tasks.inputs))
+        X = scales.inputs.apply(tasks.stacked)
         return SeparateBatch(X, labels, np.array(weights), np.array(tasks.task_of))
     Y, S = (np.nan_to_num(label_table(tasks, flat)) for flat in (labels, np.asarray(weights)))
     labelled = S.any(axis=1)

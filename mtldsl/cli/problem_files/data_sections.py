@@ -344,7 +344,7 @@ def _divided(tasks: Tasks, how: dict) -> list[np.ndarray]:
     numbers = numbers_of_rows(tasks).astype(float)[:, None]
     inputs = [numbers] if tasks.is_shared else tasks.per_task(numbers)
     parts = with_inputs(tasks, inputs, feature_names=("row",), scaling=None).split(**how)
-    return [(part.X if part.is_shared else part.stacked)[:, 0].astype(int) for part in parts]
+    return [part.matrix[:, 0].astype(int) for part in parts]
 
 
 def _standardize(reading: ProblemFileReader, value) -> dict | None:
