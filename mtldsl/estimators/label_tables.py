@@ -11,6 +11,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from mtldsl.data.input_checks import refuse_missing_texts
 from mtldsl.data.row_storage import row_keys
 from mtldsl.errors import DataError
+from mtldsl.estimators.estimator_inputs import refuse_unpaired
 from mtldsl.estimators.sample_weights import of_rows
 from mtldsl.estimators.targets import (
     columns_of,
@@ -171,9 +172,12 @@ def undefined_score(why: str) -> float:
     return float("nan")
 
 
-def share_right(y, predicted, sample_weight=None) -> float:
+def share_right(estimator, X, y, sample_weight=None, **groups) -> float:
     """The share of rows whose labels are all right; missing labels are not counted, nor rows that have none."""
-    right, there = agreement(y, predicted)
+    refuse_unpaired(X, y=y, **groups, sample_weight=sample_weight)
+    hold_targets(estimator, y)
+    hold_classes(estimator, y)
+    right, there = agreement(y, estimator.predict(X, **groups))
     weights, rows = of_rows(sample_weight, len(there)), there.any(axis=1)
     if not rows.any():
         return undefined_score("y has no label")

@@ -94,10 +94,6 @@ class Layers:
         """The outputs of all tasks, (n, m)."""
         return self.features(X) @ self.W + self.intercept
 
-    def output_of(self, X, task: int) -> np.ndarray:
-        """The outputs of one task, (n,)."""
-        return self.features(X) @ self.W[:, task] + self.intercept[task]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # How networks are built and trained: the options that all of them share, checked when they are typed.
@@ -251,11 +247,6 @@ class TrainingStatistics:
         )
         return cls(inputs, labels)
 
-    def scaled_labels(self, tasks: Tasks) -> np.ndarray:
-        """(N,) flat."""
-        counts = tasks.counts
-        return (tasks.targets - np.repeat(self.labels.mean, counts)) / np.repeat(self.labels.scale, counts)
-
 
 # --------------------------------------------------------------------------------------------------------------
 # Tasks as rows of inputs that a network sees once, however many tasks have a label there.
@@ -302,7 +293,8 @@ class SeparateBatch(Batch):
 
 def as_samples(tasks: Tasks, scales: TrainingStatistics, weights=None) -> SharedBatch | SeparateBatch:
     """The tasks on those scales; `weights` (N,) in place of the tasks' sample weights. Rows without any label are left out."""
-    labels = scales.scaled_labels(tasks)
+    mean, scale = (np.repeat(each, tasks.counts) for each in (scales.labels.mean, scales.labels.scale))
+    labels = (tasks.targets - mean) / scale
     if weights is None:
         weights = np.ones(tasks.n_samples) if tasks.sample_weights is None else tasks.sample_weights
     if not tasks.is_shared:
