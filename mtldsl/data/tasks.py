@@ -17,57 +17,9 @@ from mtldsl.data.splits import folds, split, subsample
 from mtldsl.data.summary import describe, fingerprint, one_line, panel_of
 from mtldsl.data.task_parts import of_lists, of_long_table, of_table
 from mtldsl.display.displayable import Displayable
-from mtldsl.display.sections import Panel
 from mtldsl.errors import DataError
 from mtldsl.utils.caching import cached_property
 from mtldsl.utils.validation import complete
-
-#: attributes that solvers and certificates ask
-_OF_SOLVERS = frozenset(
-    [
-        "adjoint",
-        "apply_scoring",
-        "apply_solving",
-        "apply_tuning",
-        "by_features",
-        "column_lengths",
-        "constant_scores",
-        "cross",
-        "cv_folds",
-        "entries_a_row",
-        "fingerprint",
-        "forward",
-        "gram",
-        "has_signs",
-        "imputation",
-        "in_memory",
-        "kernel_map",
-        "label_sums",
-        "mask",
-        "near_zero",
-        "offsets",
-        "one_table",
-        "place",
-        "presolved",
-        "statement_check",
-        "refuse_01",
-        "require_kind",
-        "require_labels",
-        "sample_for_check",
-        "scaled_by",
-        "shift",
-        "source_rows",
-        "stacked",
-        "storage_facts",
-        "storage_note",
-        "sums",
-        "sums_of",
-        "task_of",
-        "totals",
-        "transform",
-    ]
-)
-
 
 #: the room of rows on Dask, which is imported when it is first asked for
 _DISTRIBUTED = "mtldsl.distributed.dask_inputs"
@@ -201,14 +153,6 @@ class Tasks(PredictionMap, Displayable):
 
     # --------------------------------------------------------------------------------------------- checks
 
-    def require_labels(self, kind: str, typed: str) -> None:
-        """DataError unless the labels suit a loss: "real" any, "sign" {-1, +1} with both in every task, "count" 0, 1, 2, ...,
-        "positive" > 0, "time" any but 0.
-
-        `typed` is the loss as the user wrote it, for the message.
-        """
-        require_labels(self, kind, typed)
-
     def refuse_01(self, typed: str) -> None:
         """DataError where all labels are 0 and 1, for what takes -1 and +1."""
         if np.isin(self.targets, (0.0, 1.0)).all():
@@ -216,6 +160,7 @@ class Tasks(PredictionMap, Displayable):
 
     # -------------------------------- other tasks from these, and facts of them, by functions in files of their own
 
+    require_labels = require_labels
     require_kind = require_kind
     split = split
     folds = folds
@@ -331,12 +276,5 @@ class Tasks(PredictionMap, Displayable):
             np.maximum.reduceat(y, starts),
         )
 
-    def __repr__(self) -> str:
-        return one_line(self)
-
-    def __dir__(self) -> list[str]:
-        """Return what a user types; what solvers ask is not listed, and works all the same."""
-        return [name for name in super().__dir__() if name not in _OF_SOLVERS]
-
-    def _panel(self) -> Panel:
-        return panel_of(self)
+    __repr__ = one_line
+    _panel = panel_of
