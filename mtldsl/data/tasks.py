@@ -21,6 +21,54 @@ from mtldsl.errors import DataError
 from mtldsl.utils.caching import cached_property
 from mtldsl.utils.validation import complete
 
+#: attributes that solvers and certificates ask
+_OF_SOLVERS = frozenset(
+    [
+        "adjoint",
+        "apply_scoring",
+        "apply_solving",
+        "apply_tuning",
+        "by_features",
+        "column_lengths",
+        "constant_scores",
+        "cross",
+        "cv_folds",
+        "entries_a_row",
+        "fingerprint",
+        "forward",
+        "gram",
+        "has_signs",
+        "imputation",
+        "in_memory",
+        "kernel_map",
+        "label_sums",
+        "mask",
+        "matrices",
+        "matrix",
+        "near_zero",
+        "offsets",
+        "one_table",
+        "place",
+        "refuse_01",
+        "require_kind",
+        "require_labels",
+        "sample_for_check",
+        "scaled_by",
+        "shift",
+        "source_rows",
+        "stacked",
+        "statement_check",
+        "storage_facts",
+        "storage_note",
+        "sums",
+        "sums_of",
+        "task_of",
+        "totals",
+        "transform",
+    ]
+)
+
+
 #: the room of rows on Dask, which is imported when it is first asked for
 _DISTRIBUTED = "mtldsl.distributed.dask_inputs"
 
@@ -278,3 +326,7 @@ class Tasks(PredictionMap, Displayable):
 
     __repr__ = one_line
     _panel = panel_of
+
+    def __dir__(self) -> list[str]:
+        """Return what a user types; what solvers ask is not listed, and works all the same."""
+        return [name for name in super().__dir__() if name not in _OF_SOLVERS]
