@@ -15,10 +15,12 @@ from mtldsl.cli.command import OK, Command, check_ending
 from mtldsl.cli.output import print_content
 from mtldsl.cli.problem_files.column_roles import SETTINGS as ROLES
 from mtldsl.cli.problem_files.column_roles import (
-    ColumnRole,
     decimal_of,
-    guess_of,
+    features_of,
+    guess_roles,
     inspect_column,
+    labels_by_task,
+    loss_of_labels,
     shorten_list,
 )
 from mtldsl.data.readers.csv import delimiter_of, rows_of
@@ -27,7 +29,6 @@ from mtldsl.display.sections import visible
 from mtldsl.errors import DataError
 from mtldsl.solution.measures import measure_of_rare
 from mtldsl.utils.files import atomic_file, regular_file
-from mtldsl.utils.validation import MISSING_TEXTS
 
 # --------------------------------------------------------------------------------------------------------------
 # `mtldsl new`: a commented problem file for a table, to begin with.
@@ -162,37 +163,23 @@ def draft(
             raise DataError(
                 f"there is no column {name!r}; the columns are {', '.join(names[:12])}", term=path
             )
-    chosen = list(labels)
-    if task and len(chosen) > 1:
+    if task and len(labels) > 1:
         raise DataError(
-            f"--task {task} tells the tasks apart by rows, and the labels {', '.join(chosen)} by columns", term=path,
-            write_instead=f"write one of the two, such as --task {shlex.quote(task)} --labels {shlex.quote(chosen[0])}",
+            f"--task {task} tells the tasks apart by rows, and the labels {', '.join(labels)} by columns", term=path,
+            write_instead=f"write one of the two, such as --task {shlex.quote(task)} --labels {shlex.quote(labels[0])}",
         )  # fmt: skip
     asked = task
-
-    def can_be_tasks(label: str, name: str) -> bool:
-        loss, options, _ = _loss([columns[label]])
-        lacking = _by_task(rows, names.index(label), names.index(name), loss)[1]
-        return (
-            not lacking
-            and not any("one_vs_rest" in one for one in options)
-            and bool(_features(columns, {label, name})[2])
-        )
-
-    found = guess_of(
-        columns, path.name, labels, task, lambda taken: bool(_features(columns, taken)[2]), can_be_tasks
-    )
-    chosen, task = found.labels, found.task
-    dropped, one_hot, features = _features(columns, {*chosen, *found.dropped, *([task] if task else [])})
-    dropped = found.dropped | dropped
+    chosen, task, left_out, said = guess_roles(columns, names, rows, path.name, labels, task)
+    dropped, one_hot, features = features_of(columns, {*chosen, *left_out, *([task] if task else [])})
+    dropped = left_out | dropped
     gaps = [(name, columns[name].missing) for name in features if columns[name].missing]
     if not features:
         raise DataError("no column is left to learn from", term=path)
-    loss, options, why = _loss([columns[name] for name in chosen])
+    loss, options, why = loss_of_labels([columns[name] for name in chosen])
     parts = [columns[name] for name in chosen]
     lacking: list[str] = []
     if task:
-        parts, lacking = _by_task(rows, names.index(chosen[0]), names.index(task), loss)
+        parts, lacking = labels_by_task(rows, names.index(chosen[0]), names.index(task), loss)
         if not parts:
             raise DataError(
                 f"no task of {task!r} has two rows of either label {chosen[0]!r}, one to learn from and one to hold out", term=path,
@@ -206,7 +193,7 @@ def draft(
     alike = [] if labels or asked else chosen[:-1] or others
     wrap = TextWrapper(SETTINGS.line_characters, initial_indent="- ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False).wrap  # fmt: skip
     text = template("problem_file.toml.jinja", "cli").render(
-        table=path.name, stem=path.stem, n_rows=len(rows), said=[line for one in found.said for line in wrap(one)],
+        table=path.name, stem=path.stem, n_rows=len(rows), said=[line for one in said for line in wrap(one)],
         path=path.name if folder is None else os.path.relpath(path, folder),
         delimiter=delimiter, decimal=decimal, labels=chosen, task=task, lacking=lacking,
         loss=loss, options=options, why=why, metric=metric, alike=alike, shorten_list=shorten_list,
@@ -215,98 +202,4 @@ def draft(
         ids=[one for one in columns.values() if one.is_called_id and 2 < len(one.values) < len(rows) - one.missing],
         roles=ROLES,
     )  # fmt: skip
-    return Draft(text, found.said)
-
-
-def _features(columns: dict[str, ColumnRole], taken: set[str]):
-    """({name: why not}, categories, features)."""
-    dropped, one_hot, features = {}, [], []
-    for name, column in columns.items():
-        if name in taken:
-            continue
-        if not name:
-            dropped[name] = "no name, as where a data frame was written with its index"
-        elif column.missing == column.rows:
-            dropped[name] = "no value at all"
-        elif 2 * column.missing > column.rows:
-            dropped[name] = f"{column.missing:,} of {column.rows:,} cells are empty; fill them in to use it"
-        elif column.wrong:
-            many = (
-                "one cell is not"
-                if len(column.wrong) == 1
-                else f"{len(column.wrong):,} cells are not, such as"
-            )
-            dropped[name] = (
-                f"numbers, but {many} ({column.wrong[0]!r}); mend or empty {'it' if len(column.wrong) == 1 else 'them'} to use the column"
-            )
-        elif column.is_constant:
-            dropped[name] = "one value only"
-        elif column.is_id:
-            dropped[name] = "a value of its own in every row, as an id has"
-        elif column.kind == "text":
-            again = " that repeat: it may tell tasks apart" if column.repeats else ""
-            dropped[name] = f"text with {len(column.values):,} values{again}"
-        else:
-            features.append(name)
-            if column.kind == "category":
-                one_hot.append(name)
-    return dropped, one_hot, features
-
-
-def _by_task(rows, label: int, task: int, loss: str) -> tuple[list[ColumnRole], list[str]]:
-    """(the labels of every task that can be split, the names of the others)."""
-    cells: dict[str, list[str]] = {}
-    for row in rows:
-        if row[label].strip() not in MISSING_TEXTS and row[task].strip() not in MISSING_TEXTS:
-            cells.setdefault(row[task].strip(), []).append(row[label])
-    found = {name: inspect_column(name, texts) for name, texts in cells.items()}
-    two = loss == "logistic_loss"
-    lacking = [
-        name for name, one in found.items() if (min(one.counts) < 2 or len(one.counts) < 2 if two else one.rows < 2)
-    ]  # fmt: skip
-    return [one for name, one in found.items() if name not in lacking], sorted(lacking)
-
-
-def _loss(labels: list[ColumnRole]) -> tuple[str, list[str], str]:
-    """(the word, options of [data], what the labels look like)."""
-    if all(one.signs for one in labels):
-        return "logistic_loss", [], "The labels are -1 and +1"
-    if all(one.signs or one.zero_one for one in labels):
-        return "logistic_loss", ["binary = true  # labels 0/1 are read as -1/+1"], "The labels are 0 and 1"
-    if all(one.signs or one.zero_one or one.answers for one in labels):
-        return (
-            "logistic_loss",
-            ["binary = true  # no and yes are read as -1 and +1"],
-            "Every label says yes or no",
-        )
-    if len(labels) == 1 and labels[0].classes:
-        shown = ", ".join(map(str, labels[0].values[:5]))
-        return (
-            "logistic_loss",
-            ["one_vs_rest = true  # a task for each class against the rest"],
-            f"The labels are classes ({shown}, ...)",
-        )
-    whole = all(float(v).is_integer() for one in labels if one.kind == "number" for v in one.values)
-    few = len(labels) == 1 and labels[0].kind == "number" and 2 < len(labels[0].values) <= ROLES.class_values
-    if few and whole and labels[0].rows > 5 * len(labels[0].values):
-        hint = f"The labels are {len(labels[0].values)} whole numbers, read as amounts; if they are classes: logistic_loss and one_vs_rest = true"
-        return "squared_loss", ["# one_vs_rest = true"], hint
-    wrong = next((one for one in labels if one.kind != "number" and not one.answers), None)
-    wrong = wrong or next((one for one in labels if one.kind != "number"), None)
-    if wrong is None:
-        return "squared_loss", [], "The labels are numbers"
-    instead = "name labels that are numbers or classes, --labels COLUMN"
-    if wrong.classes:
-        said = (
-            f"is text ({', '.join(wrong.values[:3])}{', ...' * (len(wrong.values) > 3)}), and one of several"
-        )
-        instead = f"write 0/1 or no/yes in its cells, as in those of the others, or name it alone, --labels {shlex.quote(wrong.name)}"
-    elif wrong.wrong:
-        said = f"has numbers, and text in {len(wrong.wrong):,} of its cells, such as {wrong.wrong[0]!r}"
-        instead = "mend them, or leave them empty: these labels are then missing"
-    elif wrong.is_constant:
-        said = f"is {', '.join(map(repr, wrong.values)) or 'empty'} in every row"
-        instead = "name labels that differ, --labels COLUMN"
-    else:
-        said = f"is text with {len(wrong.values):,} values"
-    raise DataError(f"the label {wrong.name!r} {said}", write_instead=instead)
+    return Draft(text, said)

@@ -36,7 +36,7 @@ def columns_near_zero(tasks: T) -> tuple[T, np.ndarray, np.ndarray] | None:
     Tasks with inputs of their own have distances of their own. Sparse inputs and those of kernels stay, and so do inputs in a file and those
     that memory does not hold twice.
     """
-    X = tasks.X if tasks.is_shared else tasks.stacked
+    X = tasks.matrix
     if tasks.is_sparse or tasks.kernel_map is not None or is_mapped(X):
         return None
     counts = np.array([len(X)]) if tasks.is_shared else tasks.counts

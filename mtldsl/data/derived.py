@@ -23,7 +23,7 @@ _FIELDS = (
 
 def with_fields(tasks: T, X=None, **fields) -> T:
     """The same tasks but for their matrix X and these fields, which are the constructor's; labels and weights are flat, lists with counts=None."""
-    inputs = {"shared" if tasks.is_shared else "stacked": _matrix(tasks) if X is None else X}
+    inputs = {"shared" if tasks.is_shared else "stacked": tasks.matrix if X is None else X}
     return type(tasks)(**({name: getattr(tasks, name) for name in _FIELDS} | inputs | fields))
 
 
@@ -55,10 +55,8 @@ def standardize(tasks: T, center: bool = True, scale: bool = True, each_fold: bo
     center, scale = as_flag(center, "standardize(center"), as_flag(scale, "standardize(scale")
     each_fold = as_flag(each_fold, "standardize(each_fold")
     refuse_standardizing(tasks, center)
-    inputs = [tasks.X] if tasks.is_shared else tasks.inputs
-    return scaled_by(
-        tasks, replace(Scaling.of(inputs, center, scale), each_fold=(center, scale) if each_fold else None)
-    )
+    found = Scaling.of(tasks.matrices, center, scale)
+    return scaled_by(tasks, replace(found, each_fold=(center, scale) if each_fold else None))
 
 
 def refuse_standardizing(tasks: TaskData, center: bool) -> None:
@@ -78,7 +76,7 @@ def scaled_by(tasks: T, scaling: Scaling) -> T:
     require_scaling(tasks, scaling)
     if not tasks.is_shared:
         require_memory_for(tasks.stacked, tasks.n_samples)
-    return with_fields(tasks, scaling.apply(_matrix(tasks)), scaling=scaling)
+    return with_fields(tasks, scaling.apply(tasks.matrix), scaling=scaling)
 
 
 def require_scaling(tasks: TaskData, scaling) -> None:
@@ -124,7 +122,7 @@ def scaled_anew(tasks: T) -> T:
     old = tasks.scaling
     if old is None or old.each_fold is None:
         return tasks
-    here = Scaling.of([tasks.X] if tasks.is_shared else tasks.inputs, *old.each_fold)
+    here = Scaling.of(tasks.matrices, *old.each_fold)
     return scaled_like(
         tasks, replace(old, mean=old.mean + old.scale * here.mean, scale=old.scale * here.scale)
     )
@@ -135,7 +133,7 @@ def scaled_like(tasks: T, new: Scaling | None) -> T:
     old = tasks.scaling
     if old is None or new is None or old == new:
         return tasks
-    return with_fields(tasks, in_units_of(_matrix(tasks), old, new), scaling=new)
+    return with_fields(tasks, in_units_of(tasks.matrix, old, new), scaling=new)
 
 
 def in_units_of(X, old: Scaling | None, new: Scaling | None) -> Any:
@@ -172,7 +170,7 @@ def filled_anew(tasks: T, strict: bool = False) -> T:
         return tasks
     from sklearn.impute import SimpleImputer
 
-    X, gaps = _matrix(tasks), found.gaps.toarray()
+    X, gaps = tasks.matrix, found.gaps.toarray()
     holed = np.where(gaps, np.nan, X)
     values = SimpleImputer(strategy=found.strategy, keep_empty_features=True).fit(holed).statistics_
     empty = np.flatnonzero(gaps.all(axis=0))
@@ -200,9 +198,8 @@ def filled_pair(train: T, test: T) -> tuple[T, T]:
 
 def rows_filled(tasks: TaskData, rows, values: np.ndarray | None):
     """The inputs of these rows (of each task, where inputs are separate), their gaps filled with these values."""
-    inputs = [tasks.X] if tasks.is_shared else tasks.inputs
     rows = [rows] if tasks.is_shared else rows
-    found = [X[own] for X, own in zip(inputs, rows, strict=True)]
+    found = [X[own] for X, own in zip(tasks.matrices, rows, strict=True)]
     if tasks.imputation is not None and values is not None:
         offsets = [0] if tasks.is_shared else tasks.offsets[:-1].tolist()
         here = _scaled(tasks, values)
@@ -214,12 +211,8 @@ def rows_filled(tasks: TaskData, rows, values: np.ndarray | None):
 
 
 def _filled(tasks: T, imputation: Imputation) -> T:
-    X = np.where(imputation.gaps.toarray(), _scaled(tasks, imputation.values), _matrix(tasks))
+    X = np.where(imputation.gaps.toarray(), _scaled(tasks, imputation.values), tasks.matrix)
     return with_fields(tasks, X, imputation=imputation)
-
-
-def _matrix(tasks: TaskData) -> Any:
-    return tasks.X if tasks.is_shared else tasks.stacked
 
 
 def _scaled(tasks: TaskData, values: np.ndarray) -> np.ndarray:
@@ -295,7 +288,7 @@ def select_features(tasks: T, features) -> T:
     index = chosen(features, tasks.feature_names, "select_features", "feature")
     return with_fields(
         tasks,
-        _columns(_matrix(tasks), index),
+        _columns(tasks.matrix, index),
         feature_names=tuple(tasks.feature_names[j] for j in index),
         **_what_made_them(tasks, index),
     )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import sparse
 
 from mtldsl.data.derived import scaled_by, with_fields
 from mtldsl.data.input_checks import unlike
 from mtldsl.data.kernel_functions import FunctionKernel, GivenKernel, NamedKernel, kernels_of
 from mtldsl.data.kernel_map import KernelMap, KernelView
+from mtldsl.data.row_storage import row_keys
 from mtldsl.data.task_data import T, TaskData
 from mtldsl.errors import DataError
 from mtldsl.utils.memory import available_memory, gib
@@ -117,7 +117,7 @@ def with_kernels(tasks: T, kernels) -> T:
         )
     if isinstance(kernels, KernelMap):
         return _as_in_training(tasks, kernels)
-    kernels, X = kernels_of(kernels), _pooled(tasks)
+    kernels, X = kernels_of(kernels), tasks.matrix
     distinct, which = _distinct(X)
     parts, blocks = zip(
         *[
@@ -151,7 +151,7 @@ def _as_in_training(tasks: T, kernel_map: KernelMap) -> T:
             "with_kernels: these tasks were standardised with statistics other than the training tasks'",
             write_instead="give raw tasks, or test.scaled_by(train.scaling)",
         )
-    return _of_features(tasks, kernel_map.features(_pooled(tasks)), kernel_map)
+    return _of_features(tasks, kernel_map.features(tasks.matrix), kernel_map)
 
 
 def _of_features(tasks: T, features: np.ndarray, kernel_map: KernelMap) -> T:
@@ -159,13 +159,6 @@ def _of_features(tasks: T, features: np.ndarray, kernel_map: KernelMap) -> T:
     return with_fields(
         tasks, features, feature_names=kernel_map.names, kernel_map=kernel_map, imputation=None
     )
-
-
-def _pooled(tasks: TaskData):
-    """The shared inputs, or those of task 0, then of task 1, ..."""
-    if tasks.is_shared:
-        return tasks.X
-    return sparse.vstack(tasks.inputs, format="csr") if tasks.is_sparse else np.vstack(tasks.inputs)
 
 
 def _view(kernel: NamedKernel | FunctionKernel, X, which: np.ndarray) -> tuple[KernelView, np.ndarray]:
@@ -201,16 +194,5 @@ def _view_of_given(kernel: GivenKernel, tasks: TaskData) -> tuple[KernelView, np
 def _distinct(X) -> tuple[np.ndarray, np.ndarray]:
     """(positions of the first of each set of equal rows, the set that every row belongs to)."""
     found: dict[bytes, int] = {}
-    which = np.array([found.setdefault(key, len(found)) for key in _keys(X)])
+    which = np.array([found.setdefault(key, len(found)) for key in row_keys(X)])
     return np.unique(which, return_index=True)[1], which
-
-
-def _keys(X):
-    """Equal bytes for equal rows."""
-    if sparse.issparse(X):
-        X = X.copy()
-        X.eliminate_zeros()
-        X.sort_indices()
-        bounds = zip(X.indptr, X.indptr[1:], strict=False)
-        return (X.indices[a:b].tobytes() + b"|" + X.data[a:b].tobytes() for a, b in bounds)
-    return (row.tobytes() for row in X + 0.0)  # -0.0 becomes 0.0

@@ -130,7 +130,11 @@ LABEL_KINDS = {
 
 
 def require_labels(tasks: TaskData, kind: str, typed: str) -> None:
-    """See `Tasks.require_labels`."""
+    """DataError unless the labels suit a loss: "real" any, "sign" {-1, +1} with both in every task, "count" 0, 1, 2, ...,
+    "positive" > 0, "time" any but 0.
+
+    `typed` is the loss as the user wrote it, for the message.
+    """
     require_kind(tasks, kind, typed)
     if kind == "sign" and (one := of_one_class(tasks)).any():
         i = int(np.argmax(one))

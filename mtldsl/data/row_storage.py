@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -73,6 +74,16 @@ def row_views(stacked, offsets) -> list:
         parts = np.asarray(data[entries]), np.asarray(indices[entries])
         views.append(csr_of(*parts, local, stacked.shape[1]))
     return views
+
+
+def row_keys(X) -> Iterator[bytes]:
+    """Equal bytes for equal rows of a dense or CSR matrix."""
+    if not sparse.issparse(X):
+        return (row.tobytes() for row in X + 0.0)  # -0.0 becomes 0.0
+    X = sparse.csr_array(X, copy=True)
+    X.eliminate_zeros()
+    X.sum_duplicates()
+    return (X.indices[a:b].tobytes() + b"|" + X.data[a:b].tobytes() for a, b in pairwise(X.indptr))
 
 
 def stack(parts: list):

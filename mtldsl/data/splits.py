@@ -154,12 +154,21 @@ def fold_numbers(
     A task of separate inputs may have fewer rows than there are folds: then it is not in all of them.
     typed : the call as it was written, up to the number of folds
     """
-    k, argument = as_count(k, typed, 2), re.split(r"\W+", typed)[-1]
+    k = as_count(k, typed, 2)
     stratify = as_flag(stratify, "folds(k, stratify")
     rng = generator(random_state, "folds")
     n = tasks.X.shape[0] if tasks.is_shared else tasks.n_samples
     units = group_ids(groups, n, "folds(k, groups)")
-    n_units = n if units is None else int(units.max()) + 1
+    require_units(n, units, k, typed)
+    if tasks.is_shared or units is not None:
+        return stratified_folds(labels_by_row(tasks), k, stratify, units, rng)
+    parts = [stratified_folds(y[:, None], k, stratify, None, rng) for y in tasks.per_task(tasks.targets)]
+    return np.concatenate(parts)
+
+
+def require_units(n: int, units: np.ndarray | None, k: int, typed: str) -> None:
+    """DataError where there are fewer rows, or groups of them, than folds; `typed` as in `fold_numbers`."""
+    n_units, argument = n if units is None else int(units.max()) + 1, re.split(r"\W+", typed)[-1]
     if n_units < k:
         raise DataError(
             f"there are {n_units} {'rows' if units is None else 'groups'}",
@@ -167,10 +176,6 @@ def fold_numbers(
             write_instead=f"write {argument} = 2 to {n_units}" if n_units >= 2 else "give more data",
             argument=argument,
         )
-    if tasks.is_shared or units is not None:
-        return stratified_folds(labels_by_row(tasks), k, stratify, units, rng)
-    parts = [stratified_folds(y[:, None], k, stratify, None, rng) for y in tasks.per_task(tasks.targets)]
-    return np.concatenate(parts)
 
 
 def labels_by_row(tasks: TaskData) -> np.ndarray:

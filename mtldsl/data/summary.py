@@ -43,7 +43,7 @@ def describe(tasks: TaskData) -> dict:
 def fingerprint(tasks: TaskData) -> str:
     """SHA-256 of shapes and numbers: equal data, equal fingerprint. One task's inputs are copied at a time."""
     digest = hashlib.sha256()
-    for X in [tasks.X] if tasks.is_shared else tasks.inputs:
+    for X in tasks.matrices:
         digest.update(f"{X.shape} {sparse.issparse(X)}".encode())
         for part in (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,):
             # index arrays are 32 or 64 bits wide as scipy likes: the same numbers must not differ by that

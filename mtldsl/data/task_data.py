@@ -121,6 +121,16 @@ class TaskData:
             )
         return self._stacked
 
+    @property
+    def matrix(self) -> Any:
+        """The inputs as they are held: the shared X, or the rows of all tasks, task after task."""
+        return self.X if self.is_shared else self.stacked
+
+    @property
+    def matrices(self) -> list:
+        """The inputs without the rows that tasks share twice: the shared X alone, or those of every task."""
+        return [self.X] if self.is_shared else self.inputs
+
     @cached_property
     def inputs(self) -> list:
         """X_i (n_i, d) of every task: the rows that carry its labels. Views of `stacked`, where inputs are separate."""
@@ -158,7 +168,7 @@ class TaskData:
     @property
     def entries_a_row(self) -> float:
         """Stored numbers of a row, in the mean: n_features where inputs are dense."""
-        X = self._shared if self.is_shared else self._stacked
+        X = self.matrix
         return X.nnz / max(X.shape[0], 1) if self.is_sparse else float(self.n_features)
 
     @property

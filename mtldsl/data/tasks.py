@@ -17,7 +17,6 @@ from mtldsl.data.splits import folds, split, subsample
 from mtldsl.data.summary import describe, fingerprint, one_line, panel_of
 from mtldsl.data.task_parts import of_lists, of_long_table, of_table
 from mtldsl.display.displayable import Displayable
-from mtldsl.display.sections import Panel
 from mtldsl.errors import DataError
 from mtldsl.utils.caching import cached_property
 from mtldsl.utils.validation import complete
@@ -44,12 +43,12 @@ _OF_SOLVERS = frozenset(
         "kernel_map",
         "label_sums",
         "mask",
+        "matrices",
+        "matrix",
         "near_zero",
         "offsets",
         "one_table",
         "place",
-        "presolved",
-        "statement_check",
         "refuse_01",
         "require_kind",
         "require_labels",
@@ -58,6 +57,7 @@ _OF_SOLVERS = frozenset(
         "shift",
         "source_rows",
         "stacked",
+        "statement_check",
         "storage_facts",
         "storage_note",
         "sums",
@@ -201,14 +201,6 @@ class Tasks(PredictionMap, Displayable):
 
     # --------------------------------------------------------------------------------------------- checks
 
-    def require_labels(self, kind: str, typed: str) -> None:
-        """DataError unless the labels suit a loss: "real" any, "sign" {-1, +1} with both in every task, "count" 0, 1, 2, ...,
-        "positive" > 0, "time" any but 0.
-
-        `typed` is the loss as the user wrote it, for the message.
-        """
-        require_labels(self, kind, typed)
-
     def refuse_01(self, typed: str) -> None:
         """DataError where all labels are 0 and 1, for what takes -1 and +1."""
         if np.isin(self.targets, (0.0, 1.0)).all():
@@ -216,6 +208,7 @@ class Tasks(PredictionMap, Displayable):
 
     # -------------------------------- other tasks from these, and facts of them, by functions in files of their own
 
+    require_labels = require_labels
     require_kind = require_kind
     split = split
     folds = folds
@@ -331,12 +324,9 @@ class Tasks(PredictionMap, Displayable):
             np.maximum.reduceat(y, starts),
         )
 
-    def __repr__(self) -> str:
-        return one_line(self)
+    __repr__ = one_line
+    _panel = panel_of
 
     def __dir__(self) -> list[str]:
         """Return what a user types; what solvers ask is not listed, and works all the same."""
         return [name for name in super().__dir__() if name not in _OF_SOLVERS]
-
-    def _panel(self) -> Panel:
-        return panel_of(self)

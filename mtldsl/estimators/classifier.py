@@ -31,10 +31,8 @@ from mtldsl.estimators.calibration import (
     out_of_fold,
     thresholds,
 )
-from mtldsl.estimators.estimator_inputs import refuse_unpaired
 from mtldsl.estimators.label_tables import (
     agreement,
-    hold_classes,
     hold_targets,
     keep_targets,
     share_right,
@@ -328,10 +326,7 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
 
     def score(self, X, y, sample_weight=None) -> float:
         """The share of rows whose labels are all right; missing labels are not counted, nor rows that have none."""
-        refuse_unpaired(X, y=y, sample_weight=sample_weight)
-        hold_targets(self, y)
-        hold_classes(self, y)
-        return share_right(y, self.predict(X), sample_weight)
+        return share_right(self, X, y, sample_weight)
 
     def _scores_by_task(self, X, y) -> np.ndarray:
         """(m,) the accuracy of every column; NaN where it has no label."""

@@ -10,7 +10,7 @@ from sklearn.utils.validation import validate_data
 from mtldsl.data.input_checks import as_rows, labels_of, refuse_shuffled, refuse_turned, unlike
 from mtldsl.errors import DataError, ModelError, MTLError
 from mtldsl.utils.arrays import refuse_duplicate_columns
-from mtldsl.utils.validation import quoted
+from mtldsl.utils.validation import listed, quoted
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def hold_columns(estimator, X, *, reset: bool) -> None:
     turned = known != others and sorted(map(str, known)) == sorted(map(str, others))
     if known and others and (turned or unlike(list(map(str, known)), list(map(str, others))) is not None):
         raise InputError(
-            f"X has the columns {_listed(others)}, and training had {_listed(known)}, in this order",
+            f"X has the columns {listed(others, SETTINGS.listed_columns)}, and training had {listed(known, SETTINGS.listed_columns)}, in this order",
             argument="X",
             write_instead=f"write X[{known!r}]"
             if len(known) <= SETTINGS.listed_columns
@@ -79,11 +79,6 @@ def _instead_of(estimator, X) -> str:
         if len(known) <= SETTINGS.listed_columns
         else "Write X[fitted.feature_names_in_]."
     )
-
-
-def _listed(names: list) -> str:
-    shown = names[: SETTINGS.listed_columns]
-    return ", ".join(map(repr, shown)) + ", ..." * (len(names) > len(shown))
 
 
 def matrix_of(X, *, empty: bool):

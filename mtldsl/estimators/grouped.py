@@ -30,7 +30,7 @@ from mtldsl.estimators.estimator_inputs import (
     objects_of,
     refuse_unpaired,
 )
-from mtldsl.estimators.label_tables import agreement, hold_classes, share_right, undefined_score
+from mtldsl.estimators.label_tables import agreement, share_right, undefined_score
 from mtldsl.estimators.regressor import MultiTaskRegressor, score_of_task
 from mtldsl.estimators.sample_weights import class_weights, of_rows
 from mtldsl.estimators.targets import ClassTargets, labels_of, numbers_of_targets, require_y, vector_of
@@ -400,9 +400,7 @@ class GroupedMultiTaskClassifier(ClassifierMixin, RowsOfTasks):
 
     def score(self, X, y, groups=None, sample_weight=None) -> float:
         """The share of right labels over all rows whose y is there."""
-        refuse_unpaired(X, y=y, groups=groups, sample_weight=sample_weight)
-        hold_classes(self, y)
-        return share_right(y, self.predict(X, groups=groups), sample_weight)
+        return share_right(self, X, y, sample_weight, groups=groups)
 
     def _scores_by_task(self, X, y, groups=None) -> dict:
         """The accuracy in every task that is here; NaN where it has no label."""

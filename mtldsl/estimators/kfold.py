@@ -8,8 +8,7 @@ import numpy as np
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils.validation import _num_samples
 
-from mtldsl.data.splits import group_ids, stratified_folds
-from mtldsl.errors import DataError
+from mtldsl.data.splits import group_ids, require_units, stratified_folds
 from mtldsl.estimators.estimator_inputs import refuse_unpaired
 from mtldsl.estimators.label_tables import to_spread
 from mtldsl.utils.validation import as_count, as_flag, generator
@@ -49,13 +48,7 @@ class MultiTaskKFold(BaseCrossValidator):
         refuse_unpaired(X, y=y, groups=groups)
         n = _num_samples(X)
         units = group_ids(groups, n, "MultiTaskKFold.split(X, y, groups)")
-        n_units = n if units is None else int(units.max()) + 1
-        if n_units < k:
-            raise DataError(
-                f"there are {n_units} {'rows' if units is None else 'groups'}",
-                term=f"MultiTaskKFold(n_splits={k})",
-                write_instead=f"write n_splits = 2 to {n_units}" if n_units >= 2 else "give more data",
-            )
+        require_units(n, units, k, "MultiTaskKFold(n_splits")
         labels = to_spread(y, k) if stratify and y is not None else np.empty((n, 0))
         numbers = stratified_folds(labels, k, stratify, units, rng)
         for fold in range(k):

@@ -9,7 +9,9 @@ from scipy import sparse
 from sklearn.exceptions import UndefinedMetricWarning
 
 from mtldsl.data.input_checks import refuse_missing_texts
+from mtldsl.data.row_storage import row_keys
 from mtldsl.errors import DataError
+from mtldsl.estimators.estimator_inputs import refuse_unpaired
 from mtldsl.estimators.sample_weights import of_rows
 from mtldsl.estimators.targets import (
     columns_of,
@@ -20,6 +22,7 @@ from mtldsl.estimators.targets import (
     sorted_classes,
 )
 from mtldsl.utils.arrays import as_frame
+from mtldsl.utils.validation import listed
 
 # --------------------------------------------------------------------------------------------------------------
 # Rows that are the same, with the same labels, as one row with the sum of their weights; in an order that is their own.
@@ -54,14 +57,7 @@ def number_distinct_rows(
     kept = np.flatnonzero(there.any(axis=1))
     X, labels = X[kept], np.where(there, signs, 0.0)[kept]
     if sparse.issparse(X):
-        X = sparse.csr_array(X)
-        X.sum_duplicates()
-        X.eliminate_zeros()
-        ends = zip(X.indptr[:-1], X.indptr[1:], strict=True)
-        keys = np.array(
-            [X.indices[a:b].tobytes() + b"|" + X.data[a:b].tobytes() for a, b in ends], dtype=object
-        )
-        _, rows = np.unique(keys, return_inverse=True)
+        _, rows = np.unique(np.fromiter(row_keys(X), dtype=object, count=len(labels)), return_inverse=True)
         table = np.hstack([rows.reshape(-1, 1).astype(float), labels])
     else:
         table = np.hstack([X + 0.0, labels])
@@ -176,9 +172,12 @@ def undefined_score(why: str) -> float:
     return float("nan")
 
 
-def share_right(y, predicted, sample_weight=None) -> float:
+def share_right(estimator, X, y, sample_weight=None, **groups) -> float:
     """The share of rows whose labels are all right; missing labels are not counted, nor rows that have none."""
-    right, there = agreement(y, predicted)
+    refuse_unpaired(X, y=y, **groups, sample_weight=sample_weight)
+    hold_targets(estimator, y)
+    hold_classes(estimator, y)
+    right, there = agreement(y, estimator.predict(X, **groups))
     weights, rows = of_rows(sample_weight, len(there)), there.any(axis=1)
     if not rows.any():
         return undefined_score("y has no label")
@@ -263,11 +262,11 @@ def hold_targets(estimator, y) -> None:
         ("seen at fit time, yet now missing", [one for one in known if one not in given]),
     ):
         if names:
-            said += f"; target names {what}: {_listed(names)}"
+            said += f"; target names {what}: {listed(names, 5)}"
     if sorted(given) == sorted(known):
         said += "; they must be in the same order as they were in fit"
     raise DataError(
-        said, argument="y", write_instead=f"give the columns {_listed(known)}, in this order, or an array"
+        said, argument="y", write_instead=f"give the columns {listed(known, 5)}, in this order, or an array"
     )
 
 
@@ -280,7 +279,3 @@ def learned_attribute(estimator, name: str):
         inside = getattr(estimator, "best_estimator_", getattr(estimator, "estimator_", None))
         estimator = steps[-1][1] if steps else inside
     return None
-
-
-def _listed(names: list) -> str:
-    return ", ".join(map(repr, names[:5])) + ", ..." * (len(names) > 5)

@@ -95,7 +95,12 @@ def _of_statement(model: NamedModel, others: Mapping[str, Any], edges) -> ModelS
         return model.on(tasks, values, intercept, None if own else edges)
 
     of_others = {name: value for name, value in others.items() if name in model.parameters}
-    return ModelSource(model.parameters, {**of_others, **model.defaults}, _called_words(model.statement), on)
+    return ModelSource(
+        model.parameters,
+        {**of_others, **model.defaults},
+        frozenset(name for name, _ in _calls(model.statement)),
+        on,
+    )
 
 
 def _of_function(function: Callable[..., Any]) -> ModelSource:
@@ -150,9 +155,11 @@ def _constraints(subject_to) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=256)
-def _called_words(statement: str) -> frozenset[str]:
-    calls = [node.func for node in ast.walk(ast.parse(statement)) if isinstance(node, ast.Call)]
-    return frozenset(name.id for name in calls if isinstance(name, ast.Name))
+def _calls(statement: str) -> list[tuple[str, list[ast.expr]]]:
+    """(name, arguments) of every call in a text, in the order typed."""
+    nodes = [node for node in ast.walk(ast.parse(statement, mode="eval")) if isinstance(node, ast.Call)]
+    nodes.sort(key=lambda call: (call.lineno, call.col_offset))
+    return [(node.func.id, node.args) for node in nodes if isinstance(node.func, ast.Name)]
 
 
 @lru_cache(maxsize=64)
@@ -160,34 +167,24 @@ def _typed(statement: str, constraints: tuple[str, ...], over_labels: bool) -> N
     """A user's statement, as named models hold theirs."""
     for text in (statement, *constraints):
         try:
-            tree = ast.parse(text, mode="eval")
+            called = _calls(text)
         except (SyntaxError, ValueError) as error:
             raise ModelError(
                 f"{text!r} cannot be read: {error.args[0]}",
                 argument="model",
                 write_instead="write a sum such as 'logistic_loss(W, tasks) + lam * l21_norm(W)'",
             ) from error
-        for node in ast.walk(tree):
-            called = node.func if isinstance(node, ast.Call) else None
-            if isinstance(called, ast.Name) and called.id not in CALLABLE:
-                raise ModelError(
-                    f"{text!r}: there is no word {called.id!r}{nearest(called.id, CALLABLE)}",
-                    argument="model",
-                )
+        strange = next((name for name, _ in called if name not in CALLABLE), None)
+        if strange is not None:
+            raise ModelError(
+                f"{text!r}: there is no word {strange!r}{nearest(strange, CALLABLE)}", argument="model"
+            )
     weights, edges = (("U", "V"), "all") if over_labels else (_weights(statement), None)
     return NamedModel("model", statement, "", "", "", subject_to=constraints, weights=weights, edges=edges)
 
 
 def _weights(statement: str) -> tuple[str, ...]:
     """The matrices that words are of: the names in their first arguments, as L and S in squared_loss(L + S, tasks)."""
-    calls = [
-        node
-        for node in ast.walk(ast.parse(statement, mode="eval"))
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id in WORDS
-        and node.args
-    ]
-    calls.sort(key=lambda call: (call.lineno, call.col_offset))
-    names = [node.id for call in calls for node in ast.walk(call.args[0]) if isinstance(node, ast.Name)]
+    first = [arguments[0] for name, arguments in _calls(statement) if name in WORDS and arguments]
+    names = [node.id for one in first for node in ast.walk(one) if isinstance(node, ast.Name)]
     return tuple(dict.fromkeys(name for name in names if name != "tasks" and name not in WORDS)) or ("W",)

@@ -94,10 +94,6 @@ class Layers:
         """The outputs of all tasks, (n, m)."""
         return self.features(X) @ self.W + self.intercept
 
-    def output_of(self, X, task: int) -> np.ndarray:
-        """The outputs of one task, (n,)."""
-        return self.features(X) @ self.W[:, task] + self.intercept[task]
-
 
 # --------------------------------------------------------------------------------------------------------------
 # How networks are built and trained: the options that all of them share, checked when they are typed.
@@ -244,17 +240,12 @@ class TrainingStatistics:
         d, m = tasks.n_features, tasks.n_tasks
         if not standardize:
             return cls(Scaling(np.zeros(d), np.ones(d)), Scaling(np.zeros(m), np.ones(m)))
-        inputs = Scaling.of([tasks.X] if tasks.is_shared else tasks.inputs, center=True, scale=True)
+        inputs = Scaling.of(tasks.matrices, center=True, scale=True)
         by_task = [Scaling.of([y[:, None]], center=True, scale=True) for y in tasks.per_task(tasks.targets)]
         labels = Scaling(
             np.concatenate([one.mean for one in by_task]), np.concatenate([one.scale for one in by_task])
         )
         return cls(inputs, labels)
-
-    def scaled_labels(self, tasks: Tasks) -> np.ndarray:
-        """(N,) flat."""
-        counts = tasks.counts
-        return (tasks.targets - np.repeat(self.labels.mean, counts)) / np.repeat(self.labels.scale, counts)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -302,11 +293,12 @@ class SeparateBatch(Batch):
 
 def as_samples(tasks: Tasks, scales: TrainingStatistics, weights=None) -> SharedBatch | SeparateBatch:
     """The tasks on those scales; `weights` (N,) in place of the tasks' sample weights. Rows without any label are left out."""
-    labels = scales.scaled_labels(tasks)
+    mean, scale = (np.repeat(each, tasks.counts) for each in (scales.labels.mean, scales.labels.scale))
+    labels = (tasks.targets - mean) / scale
     if weights is None:
         weights = np.ones(tasks.n_samples) if tasks.sample_weights is None else tasks.sample_weights
     if not tasks.is_shared:
-        X = scales.inputs.apply(np.vstack(tasks.inputs))
+        X = scales.inputs.apply(tasks.stacked)
         return SeparateBatch(X, labels, np.array(weights), np.array(tasks.task_of))
     Y, S = (np.nan_to_num(label_table(tasks, flat)) for flat in (labels, np.asarray(weights)))
     labelled = S.any(axis=1)

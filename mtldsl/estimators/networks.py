@@ -40,7 +40,7 @@ class NetworkPredictor:
 
     def _output_of(self, X, task: int) -> np.ndarray:
         """(n,) in units of the task's labels."""
-        raise NotImplementedError
+        return self._outputs(X)[:, task]
 
     def _fitted(self, method: str) -> Schema:
         if self._schema is None:
@@ -218,11 +218,6 @@ class MultiTaskNetwork(NetworkOptions, NetworkPredictor):
     def _outputs(self, X) -> np.ndarray:
         labels = self._scales.labels
         return labels.mean + labels.scale * self.layers.outputs(self._scales.inputs.apply(X))
-
-    def _output_of(self, X, task: int) -> np.ndarray:
-        labels = self._scales.labels
-        output = self.layers.output_of(self._scales.inputs.apply(X), task)
-        return labels.mean[task] + labels.scale[task] * output
 
 
 # --------------------------------------------------------------------------------------------------------------

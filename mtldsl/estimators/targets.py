@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from mtldsl.data.input_checks import as_targets, refuse_missing_texts, warn_of_spellings
 from mtldsl.errors import DataError
 from mtldsl.utils.arrays import as_array, as_frame, refuse_duplicate_columns, require_sound
-from mtldsl.utils.validation import INSTEAD, is_missing, quoted
+from mtldsl.utils.validation import INSTEAD, is_missing, listed, quoted
 
 # --------------------------------------------------------------------------------------------------------------
 # y in whatever it comes, numpy, pandas, polars, sparse or lists, as the columns of one array, and where they are missing.
@@ -356,7 +356,7 @@ def _of_columns(table, missing, names) -> list[np.ndarray]:
         warn_of_spellings(seen.tolist(), f"column {_named(names, i)} of y")
         if len(seen) > 2:
             raise DataError(
-                f"Unknown label type: column {_named(names, i)} of y has {len(seen)} classes, {_listed(seen.tolist())}, and columns of a table are "
+                f"Unknown label type: column {_named(names, i)} of y has {len(seen)} classes, {listed(seen.tolist(), 4)}, and columns of a table are "
                 "labels of two classes each",
                 argument="y",
                 write_instead="fit one estimator on this column alone, or make a column of each class",
@@ -423,10 +423,6 @@ def _refuse_empty(missing: np.ndarray) -> None:
 
 def _named(names, column) -> str:
     return repr(names[column]) if names else str(column)
-
-
-def _listed(values) -> str:
-    return ", ".join(map(repr, values[:4])) + ", ..." * (len(values) > 4)
 
 
 # --------------------------------------------------------------------------------------------------------------

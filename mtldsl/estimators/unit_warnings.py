@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -40,7 +39,7 @@ def warn_of_units(problem: Problem, tasks: Tasks, typed: str) -> None:
     terms = problem.objective.terms
     real = all(term.atom.labels == "real" for term in terms if isinstance(term.atom, Loss))
     penalties = {term.atom.name for term in terms if not term.is_loss}
-    X: Any = tasks.X if tasks.is_shared else tasks.stacked
+    X = tasks.matrix
     if not penalties or not isinstance(X, np.ndarray):
         return
     of_y = (

@@ -32,7 +32,7 @@ from mtldsl.language.label_graph import EdgeWeights, NodeWeights
 from mtldsl.language.objective import Objective, Term
 from mtldsl.language.scalars import Number, Operation
 from mtldsl.language.suggestions import nearest
-from mtldsl.language.vocabulary import SIMILARITIES, WORDS, squared_loss
+from mtldsl.language.vocabulary import METRICS, SIMILARITIES, WORDS, squared_loss
 from mtldsl.language.weights import Weights
 from mtldsl.normal_form.form import NormalForm
 from mtldsl.problems.problem import minimize
@@ -270,8 +270,6 @@ def _checker(cls: type[Atom]) -> Iterator[MissingPiece]:
 
 
 def _vocabulary(cls: type[Atom]) -> Iterator[MissingPiece]:
-    from mtldsl.language.vocabulary import WORDS
-
     # some sets have no word, and their documentation says how they are typed
     if cls.name not in WORDS and "typed `" not in " ".join((cls.__doc__ or "").split()):
         kind = "constraint" if issubclass(cls, Set) else "loss" if issubclass(cls, Loss) else "regularizer"
@@ -281,8 +279,6 @@ def _vocabulary(cls: type[Atom]) -> Iterator[MissingPiece]:
 
 def _pages(cls: type[Atom]) -> Iterator[MissingPiece]:
     """The stub and the page of words; a package that is installed has no docs to look into."""
-    from mtldsl.language.vocabulary import METRICS, WORDS
-
     package = Path(mtldsl.__file__).parent
     if cls.name not in WORDS:
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
@@ -23,17 +23,6 @@ from mtldsl.utils.validation import quoted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-
-# --------------------------------------------------------------------------------------------------------------
-# A film as one page: a picture, a slider, a button; no network, and nothing that moves unasked.
-
-
-def page_of(frames: Sequence[bytes], captions: Sequence[str], model: str, seconds: float) -> str:
-    """frames : PNG files."""
-    sources = [f"data:image/png;base64,{base64.b64encode(one).decode()}" for one in frames]
-    page = template("film.html.jinja")
-    return page.render(frames=sources, captions=list(captions), model=model, pause=round(1000 * seconds))
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -68,20 +57,14 @@ def bounds_panel(ax, steps, solutions, k: int) -> None:
     proven = np.isfinite(below)
     # of all that is proven the best counts, also where a later bound was weaker
     best = np.maximum.accumulate(np.where(proven, below, -np.inf))
-    drawn = np.isfinite(best)[shown]
     ax.plot(at[shown], above[shown], "o-", color=COLOURS[0], markersize=4, label="objective")
     if proven.any():
-        ax.plot(
-            at[shown][drawn], best[shown][drawn], "o-", color=COLOURS[1], markersize=4, label="dual bound"
-        )
-        ax.fill_between(
-            at[shown][drawn], best[shown][drawn], above[shown][drawn], color=GREY, alpha=0.2, linewidth=0
-        )
+        drawn = np.flatnonzero(np.isfinite(best)[shown])
+        ax.plot(at[drawn], best[drawn], "o-", color=COLOURS[1], markersize=4, label="dual bound")
+        ax.fill_between(at[drawn], best[drawn], above[drawn], color=GREY, alpha=0.2, linewidth=0)
     ax.set_ylim(*_limits(above, best))
-    ax.set_xlim(
-        at[0] - 0.03 * (at[-1] - at[0]) - 0.5 * (len(at) == 1),
-        at[-1] + 0.03 * (at[-1] - at[0]) + 0.5 * (len(at) == 1),
-    )
+    room = 0.03 * (at[-1] - at[0]) + 0.5 * (len(at) == 1)
+    ax.set_xlim(at[0] - room, at[-1] + room)
     if at[-1] > 60:
         ax.set_xscale("log")
         ax.set_xlim(0.9, at[-1] * 1.1)
@@ -241,14 +224,14 @@ class Film:
         for name, value in (("seconds", seconds), ("dpi", dpi)):
             if not (isinstance(value, int | float) and 0 < value < np.inf):
                 raise DataError(f"{name}={quoted(value)}: write a positive number")
-        frames = self._rendered(dpi)
         if path.suffix == ".html":
+            page = self._page(seconds, dpi)
             with atomic_file(path) as out:
-                out.write(page_of(frames, self._captions(), str(self.problem), seconds).encode())
+                out.write(page.encode())
             return path
         from PIL import Image  # comes with matplotlib
 
-        pictures = [Image.open(BytesIO(one)).convert("RGB").quantize(128) for one in frames]
+        pictures = [Image.open(BytesIO(one)).convert("RGB").quantize(128) for one in self._rendered(dpi)]
         times = [round(1000 * seconds)] * (len(pictures) - 1) + [round(3000 * seconds)]
         with atomic_file(path) as out:
             pictures[0].save(out, "GIF", save_all=True, append_images=pictures[1:], duration=times, loop=0)
@@ -256,15 +239,21 @@ class Film:
 
     def _repr_html_(self) -> str:
         """In a notebook: the page of `save`, in a frame of its own."""
-        page = page_of(self._rendered(72), self._captions(), str(self.problem), 0.6)
+        page = self._page(0.6, 72)
         return f'<iframe srcdoc="{escape(page, quote=True)}" width="100%" height="480" style="border:0" title="film of a solve"></iframe>'
 
     @cached_property
     def _draw_unknowns(self) -> Callable[[Axes, Any], Any]:
         return self.panel or unknowns_panel(self.problem, self.solutions)
 
-    def _captions(self) -> list[str]:
-        return [caption(step, one) for step, one in zip(self.steps, self.solutions, strict=True)]
+    def _page(self, seconds: float, dpi: int) -> str:
+        """A picture, a slider, a button; no network, and nothing that moves unasked."""
+        sources = [f"data:image/png;base64,{base64.b64encode(one).decode()}" for one in self._rendered(dpi)]
+        captions = [caption(step, one) for step, one in zip(self.steps, self.solutions, strict=True)]
+        page = template("film.html.jinja")
+        return page.render(
+            frames=sources, captions=captions, model=str(self.problem), pause=round(1000 * seconds)
+        )
 
     def _rendered(self, dpi: int) -> list[bytes]:
         """Every frame as a PNG, all of one size."""

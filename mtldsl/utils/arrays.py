@@ -7,7 +7,7 @@ import inspect
 import sys
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -19,15 +19,6 @@ from mtldsl.utils.validation import INSTEAD, UnreadableError, distinct_names, is
 # --------------------------------------------------------------------------------------------------------------
 # Arrays as a user may hand them over: the same real numbers in a plain numpy array, or an error that says what to write.
 
-
-@dataclass(frozen=True)
-class ArraySettings:
-    """Size of checks: `slab_entries` are looked at in one go, so that a check of much data needs little memory."""
-
-    slab_entries: int = 1 << 20
-
-
-SETTINGS = ArraySettings()
 
 #: Whole numbers up to this one are exact in float64.
 MAX_EXACT_WHOLE = 2**53
@@ -167,13 +158,9 @@ def _is_no_number(one) -> bool:
 
 
 def _require_exact(array, what, error, axes) -> None:
-    if not _reaches(array, MAX_EXACT_WHOLE):
-        return
-    flat = array.ravel()
-    for a in range(0, flat.size, SETTINGS.slab_entries):
-        part = flat[a : a + SETTINGS.slab_entries]
-        for k in np.flatnonzero((part > MAX_EXACT_WHOLE) | (part < -MAX_EXACT_WHOLE)):
-            _read_at(part[k], np.unravel_index(a + int(k), array.shape), what, error, axes)
+    if _reaches(array, MAX_EXACT_WHOLE):  # without a copy, as few arrays do
+        for index in np.argwhere((array > MAX_EXACT_WHOLE) | (array < -MAX_EXACT_WHOLE)):
+            _read_at(array[tuple(index)], index, what, error, axes)
 
 
 def _narrowed(array, what, error, axes) -> np.ndarray:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from mtldsl.data.readers.csv import SETTINGS as CSV
 from mtldsl.data.readers.table import ANSWERS, is_number, number, with_point
+from mtldsl.errors import DataError
 from mtldsl.utils.validation import MISSING_TEXTS
 
 # --------------------------------------------------------------------------------------------------------------
@@ -136,38 +137,118 @@ def decimal_of(rows: Sequence[Sequence[str]], delimiter: str) -> str:
 # A guess of which columns of a table are labels, and whether one tells tasks apart; with what else the table may be, for its reader to say.
 
 
-@dataclass(frozen=True)
-class GuessedRoles:
-    """Labels and the column of tasks, as they were asked for or guessed.
+def features_of(columns: dict[str, ColumnRole], taken: set[str]):
+    """({name: why not}, categories, features)."""
+    dropped, one_hot, features = {}, [], []
+    for name, column in columns.items():
+        if name in taken:
+            continue
+        if not name:
+            dropped[name] = "no name, as where a data frame was written with its index"
+        elif column.missing == column.rows:
+            dropped[name] = "no value at all"
+        elif 2 * column.missing > column.rows:
+            dropped[name] = f"{column.missing:,} of {column.rows:,} cells are empty; fill them in to use it"
+        elif column.wrong:
+            many = (
+                "one cell is not"
+                if len(column.wrong) == 1
+                else f"{len(column.wrong):,} cells are not, such as"
+            )
+            dropped[name] = (
+                f"numbers, but {many} ({column.wrong[0]!r}); mend or empty {'it' if len(column.wrong) == 1 else 'them'} to use the column"
+            )
+        elif column.is_constant:
+            dropped[name] = "one value only"
+        elif column.is_id:
+            dropped[name] = "a value of its own in every row, as an id has"
+        elif column.kind == "text":
+            again = " that repeat: it may tell tasks apart" if column.repeats else ""
+            dropped[name] = f"text with {len(column.values):,} values{again}"
+        else:
+            features.append(name)
+            if column.kind == "category":
+                one_hot.append(name)
+    return dropped, one_hot, features
 
-    dropped : {column: why it is left out of the features}
-    said    : what was guessed, and what to type where it is something else; a paragraph each
-    """
 
-    labels: list[str]
-    task: str | None
-    dropped: dict[str, str] = field(default_factory=dict)
-    said: list[str] = field(default_factory=list)
+def labels_by_task(rows, label: int, task: int, loss: str) -> tuple[list[ColumnRole], list[str]]:
+    """(the labels of every task that can be split, the names of the others)."""
+    cells: dict[str, list[str]] = {}
+    for row in rows:
+        if row[label].strip() not in MISSING_TEXTS and row[task].strip() not in MISSING_TEXTS:
+            cells.setdefault(row[task].strip(), []).append(row[label])
+    found = {name: inspect_column(name, texts) for name, texts in cells.items()}
+    two = loss == "logistic_loss"
+    lacking = [
+        name for name, one in found.items() if (min(one.counts) < 2 or len(one.counts) < 2 if two else one.rows < 2)
+    ]  # fmt: skip
+    return [one for name, one in found.items() if name not in lacking], sorted(lacking)
 
 
-def guess_of(
+def loss_of_labels(labels: list[ColumnRole]) -> tuple[str, list[str], str]:
+    """(the word, options of [data], what the labels look like)."""
+    if all(one.signs for one in labels):
+        return "logistic_loss", [], "The labels are -1 and +1"
+    if all(one.signs or one.zero_one for one in labels):
+        return "logistic_loss", ["binary = true  # labels 0/1 are read as -1/+1"], "The labels are 0 and 1"
+    if all(one.signs or one.zero_one or one.answers for one in labels):
+        return (
+            "logistic_loss",
+            ["binary = true  # no and yes are read as -1 and +1"],
+            "Every label says yes or no",
+        )
+    if len(labels) == 1 and labels[0].classes:
+        shown = ", ".join(map(str, labels[0].values[:5]))
+        return (
+            "logistic_loss",
+            ["one_vs_rest = true  # a task for each class against the rest"],
+            f"The labels are classes ({shown}, ...)",
+        )
+    whole = all(float(v).is_integer() for one in labels if one.kind == "number" for v in one.values)
+    few = (
+        len(labels) == 1 and labels[0].kind == "number" and 2 < len(labels[0].values) <= SETTINGS.class_values
+    )
+    if few and whole and labels[0].rows > 5 * len(labels[0].values):
+        hint = f"The labels are {len(labels[0].values)} whole numbers, read as amounts; if they are classes: logistic_loss and one_vs_rest = true"
+        return "squared_loss", ["# one_vs_rest = true"], hint
+    wrong = next((one for one in labels if one.kind != "number" and not one.answers), None)
+    wrong = wrong or next((one for one in labels if one.kind != "number"), None)
+    if wrong is None:
+        return "squared_loss", [], "The labels are numbers"
+    instead = "name labels that are numbers or classes, --labels COLUMN"
+    if wrong.classes:
+        said = (
+            f"is text ({', '.join(wrong.values[:3])}{', ...' * (len(wrong.values) > 3)}), and one of several"
+        )
+        instead = f"write 0/1 or no/yes in its cells, as in those of the others, or name it alone, --labels {shlex.quote(wrong.name)}"
+    elif wrong.wrong:
+        said = f"has numbers, and text in {len(wrong.wrong):,} of its cells, such as {wrong.wrong[0]!r}"
+        instead = "mend them, or leave them empty: these labels are then missing"
+    elif wrong.is_constant:
+        said = f"is {', '.join(map(repr, wrong.values)) or 'empty'} in every row"
+        instead = "name labels that differ, --labels COLUMN"
+    else:
+        said = f"is text with {len(wrong.values):,} values"
+    raise DataError(f"the label {wrong.name!r} {said}", write_instead=instead)
+
+
+def guess_roles(
     columns: dict[str, ColumnRole],
+    names: list[str],
+    rows: Sequence[Sequence[str]],
     file: str,
     labels: Sequence[str],
     task: str | None,
-    leaves_features: Callable[[set[str]], bool],
-    can_be_tasks: Callable[[str, str], bool],
-) -> GuessedRoles:
-    """Return what was asked for, and a guess of the rest.
+) -> tuple[list[str], str | None, dict[str, str], list[str]]:
+    """(labels, the column of tasks, {column: why it is left out of the features}, what was guessed): what was asked for, and a guess of the rest.
 
-    file            : the name of the table, for the lines to type
-    leaves_features : whether there are features beside these columns
-    can_be_tasks    : whether a model of this label can be learned and judged on every task of this column
+    file : the name of the table, for the lines to type where it is something else; what was guessed has a paragraph each
     """
     typed = f"mtldsl new {shlex.quote(file)}"
     last = next(name for name in reversed(columns) if name != task)
     outcomes = [] if labels else _outcomes(columns, task)
-    if not leaves_features({*outcomes, *([task] if task else [])}):
+    if not features_of(columns, {*outcomes, *([task] if task else [])})[2]:
         outcomes = []
     chosen = list(labels) or (outcomes if outcomes and task is None else [last])
     dropped, said = {}, []
@@ -189,7 +270,11 @@ def guess_of(
             for one in ids
             if one.kind == "text" and min(one.counts) * (1 - SETTINGS.test_share) >= SETTINGS.folds
         ]
-        if len(chosen) == 1 and len(large) == 1 and can_be_tasks(chosen[0], large[0].name):
+        if (
+            len(chosen) == 1
+            and len(large) == 1
+            and _can_be_tasks(columns, names, rows, chosen[0], large[0].name)
+        ):
             task = large[0].name
             said.append(
                 f"Tasks: {_repeating(large[0])}, and each is a task. If these are not the tasks, take the line task out, and write {task} into drop."
@@ -200,7 +285,16 @@ def guess_of(
             said.append(
                 f"Tasks: one a label. {several}. If such a column tells the tasks apart, of one label: {such}"
             )
-    return GuessedRoles(chosen, task, dropped, said)
+    return chosen, task, dropped, said
+
+
+def _can_be_tasks(columns: dict[str, ColumnRole], names: list[str], rows, label: str, task: str) -> bool:
+    """Tell whether a model of this label can be learned and judged on every task of this column."""
+    loss, options, _ = loss_of_labels([columns[label]])
+    if any("one_vs_rest" in one for one in options):
+        return False
+    _, lacking = labels_by_task(rows, names.index(label), names.index(task), loss)
+    return not lacking and bool(features_of(columns, {label, task})[2])
 
 
 def _outcomes(columns: dict[str, ColumnRole], task: str | None) -> list[str]:

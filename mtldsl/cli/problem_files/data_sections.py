@@ -22,6 +22,7 @@ from mtldsl.cli.problem_files.section import (
     Rules,
     number,
     one_of,
+    texts,
     whole,
     wrong,
 )
@@ -150,16 +151,17 @@ RULES: Rules = {
     ),
 }
 _LOCAL = ("workers", "threads", "memory")
+_RULES_TASKS: Rules = {
+    "one_class": (lambda v: v in ("skip", "error"), '"skip" or "error"'),
+    "leave_out": texts("a list of tasks' names"),
+}
 
 
 def check_engine(reading: ProblemFileReader, table: dict) -> None:
     """DataError with its place for what can be known of these keys of [data] before anything is started or read."""
     file = reading.file
+    reading.require(("data",), dict.fromkeys(table, ANYTHING) | RULES | _RULES_TASKS)
     said = {key: table[key] for key in RULES if key in table}
-    for key, value in said.items():
-        message = wrong("[data]", key, value, RULES, str)
-        if message:
-            raise file.error(message, ("data", key), value=True)
     if said and "engine" not in said and "dataset" not in table:
         key = next(iter(said))
         raise file.error(f'{key} is for rows on workers: write engine = "dask" beside it', ("data", key))
@@ -291,12 +293,7 @@ def _read_data(reading: ProblemFileReader) -> None:
     reading.data = file.content["data"]
     table = dict(reading.data)
     standardize = _standardize(reading, table.pop("standardize", False))
-    one_class = table.pop("one_class", "error")
-    if one_class not in ("skip", "error"):
-        raise file.error('one_class must be "skip" or "error"', ("data", "one_class"), value=True)
-    left_out = table.pop("leave_out", [])
-    if not isinstance(left_out, list) or not all(isinstance(name, str) for name in left_out):
-        raise file.error("leave_out must be a list of tasks' names", ("data", "leave_out"), value=True)
+    one_class, left_out = table.pop("one_class", "error"), table.pop("leave_out", [])
     tasks = (_dataset if "dataset" in table else _file)(reading, table)
     if left_out:
         tasks = _without(file, tasks, left_out)
@@ -344,7 +341,7 @@ def _divided(tasks: Tasks, how: dict) -> list[np.ndarray]:
     numbers = numbers_of_rows(tasks).astype(float)[:, None]
     inputs = [numbers] if tasks.is_shared else tasks.per_task(numbers)
     parts = with_inputs(tasks, inputs, feature_names=("row",), scaling=None).split(**how)
-    return [(part.X if part.is_shared else part.stacked)[:, 0].astype(int) for part in parts]
+    return [part.matrix[:, 0].astype(int) for part in parts]
 
 
 def _standardize(reading: ProblemFileReader, value) -> dict | None:
@@ -444,7 +441,7 @@ def _call(
 #: its keys are the options of a reader, which tells them
 DATA = FileTable(
     "data",
-    dict.fromkeys(["dataset", "path", "format", "standardize", "one_class", "leave_out"], ANYTHING) | RULES,
+    dict.fromkeys(["dataset", "path", "format", "standardize"], ANYTHING) | RULES | _RULES_TASKS,
     check=_check,
     read=_read_data,
 )

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mtldsl.cli.problem_files.section import ANYTHING, SWITCH, TEXT, FileTable, ProblemFileReader, Rules
+from mtldsl.cli.problem_files.section import (
+    ANYTHING,
+    SWITCH,
+    TEXT,
+    FileTable,
+    ProblemFileReader,
+    Rules,
+    texts,
+)
 from mtldsl.errors import ModelError, MTLError
 from mtldsl.language.label_graph import EdgeWeights, NodeWeights
 from mtldsl.language.learned_unknowns import LearnedUnknown
@@ -66,10 +74,7 @@ TOP = FileTable(
         "title": TEXT,
         "minimize": TEXT,
         "model": TEXT,
-        "subject_to": (
-            lambda v: isinstance(v, list) and all(isinstance(c, str) for c in v),
-            'a list such as ["W >= 0"]',
-        ),
+        "subject_to": texts('a list such as ["W >= 0"]'),
     },
     read=_read_model,
 )
@@ -139,12 +144,7 @@ PARAMETERS = FileTable("parameters", names=True, read=_read_parameters)
 # --------------------------------------------------------------------------------------------------------------
 # The [plugins] table of a problem file: words and solvers of others that it needs. It comes first, as what is known depends on it.
 
-_RULES: Rules = {
-    "use": (
-        lambda v: isinstance(v, list) and all(isinstance(one, str) for one in v),
-        'a list of names such as ["my_words"]',
-    )
-}
+_RULES: Rules = {"use": texts('a list of names such as ["my_words"]')}
 
 
 def _check(reading: ProblemFileReader) -> None:

@@ -59,6 +59,14 @@ def one_of(words: Iterable[str]) -> Rule:
     return fits, f"one of {', '.join(map(repr, fits.words))}"
 
 
+def texts(must_be: str, least: int = 0) -> Rule:
+    """A list of so many texts, or more."""
+    return (
+        lambda v: isinstance(v, list) and len(v) >= least and all(isinstance(one, str) for one in v),
+        must_be,
+    )
+
+
 TEXT: Rule = (lambda v: isinstance(v, str), "text in quotes")
 SWITCH: Rule = (lambda v: isinstance(v, bool), "true or false")
 ANYTHING: Rule = (lambda v: True, "")

@@ -26,6 +26,7 @@ from mtldsl.cli.problem_files.section import (
     belongs,
     number,
     one_of,
+    texts,
     whole,
     wrong,
 )
@@ -180,15 +181,11 @@ def _ending(*endings: str) -> Callable[[object], bool]:
 _table = _ending(".csv")
 
 
-_NAMES: Rule = (
-    lambda v: isinstance(v, list) and v != [] and all(isinstance(one, str) for one in v),
-    'a list of measures, such as ["f1", "roc_auc"]',
-)
 _RULES_OUTPUT: Rules = {
     "solution": TEXT,
     "proof": TEXT,
     "report": (_ending(".txt", ".html", ".json"), "a path that ends in .txt, .html or .json"),
-    "metrics": _NAMES,
+    "metrics": texts('a list of measures, such as ["f1", "roc_auc"]', 1),
     "predictions": (
         lambda v: _table(v) or isinstance(v, dict),
         'a path that ends in .csv, or such as {path = "out.csv", new = "new.csv"}',
@@ -198,7 +195,7 @@ _OF_PREDICTIONS: Rules = {
     "path": (_table, "a path that ends in .csv"),
     "new": TEXT,
     "task": TEXT,
-    "keep": (lambda v: isinstance(v, list) and all(isinstance(one, str) for one in v), 'a list of columns, such as ["id"]'),
+    "keep": texts('a list of columns, such as ["id"]'),
     "probabilities": SWITCH,
     "scores": SWITCH,
 }  # fmt: skip

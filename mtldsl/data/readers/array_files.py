@@ -175,7 +175,7 @@ def tasks_of_variables(path: Path, content: dict, X, Y, task_ids=None, binary=Fa
         labels = [(y.toarray() if sparse.issparse(y) else y).ravel() for y in labels]
         made = Tasks.separate(cells, [as_signs(y, path) for y in labels] if binary else labels)
         return _described(made, labels) if binary else made
-    ids = None if task_ids is None else _vector(path, task_ids, _member(path, content, task_ids, "task_ids"))
+    ids = _ids(path, content, task_ids)
     return _of_arrays(path, _numbers(path, X, inputs), _numbers(path, Y, targets), ids, binary, impute)
 
 
@@ -211,7 +211,7 @@ def read_npz(
     inputs, targets = (
         _numbers(path, name, _member(path, arrays, name, role)) for name, role in ((X, "X"), (Y, "Y"))
     )
-    ids = None if task_ids is None else _vector(path, task_ids, _member(path, arrays, task_ids, "task_ids"))
+    ids = _ids(path, arrays, task_ids)
     with reading(path, "an .npz file of numbers"):
         names = {key: list(map(str, arrays[key])) for key in ("task_names", "feature_names") if key in arrays}
     return _of_arrays(path, inputs, targets, ids, binary, impute, **names)
@@ -345,8 +345,11 @@ def _member(path, content, name, role):
     return content[name]
 
 
-def _vector(path, name: str, value) -> np.ndarray:
-    """An array (n,), (n, 1) or (1, n), as MATLAB has them, as (n,)."""
+def _ids(path, content, name: str | None) -> np.ndarray | None:
+    """An array (n,), (n, 1) or (1, n), as MATLAB has them, as (n,); None for none."""
+    if name is None:
+        return None
+    value = _member(path, content, name, "task_ids")
     if isinstance(value, OtherVariable):
         raise DataError(f"{name} holds {value.dtype}", term=path, write_instead="give one task id a row")
     if max(value.shape, default=0) != value.size:

@@ -1,4 +1,4 @@
-"""Reader of CSV files, which pandas parses; errors name the file, the line and the column."""
+"""Reader of CSV files by the csv module of Python; errors name the file, the line and the column."""
 
 from __future__ import annotations
 

@@ -127,13 +127,8 @@ def _band(found: Any, ax: Axes) -> None:
     low, high, best, worst = found.proof.intervals.T
     values, top = np.array([value for (value,) in found.points]), found.mean[found._best]
     ends = np.column_stack([low, high]).ravel()
-    possible: dict[str, Any] = {
-        "color": COLOURS[0],
-        "alpha": 0.2,
-        "linewidth": 0,
-        "label": "possible at any value",
-    }
-    ax.fill_between(ends, np.repeat(worst, 2), np.repeat(best, 2), **possible)
+    style: dict[str, Any] = {"color": COLOURS[0], "alpha": 0.2, "linewidth": 0}
+    ax.fill_between(ends, np.repeat(worst, 2), np.repeat(best, 2), label="possible at any value", **style)
     ax.plot(values, found.mean, color=COLOURS[0], linestyle="none", marker="o", markersize=4, label="fits")
     ax.axvline(
         found.best_value, color=COLOURS[1], linewidth=1.4, zorder=0, label=f"best: {found.best_value:.3g}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -11,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from mtldsl.errors import DataError, ModelError
 from mtldsl.estimators.base_estimator import warn_of_one_class
 from mtldsl.estimators.estimator_inputs import checked_inputs, refuse_unpaired, wrong_option
-from mtldsl.estimators.label_tables import hold_classes, hold_targets, keep_targets, share_right
+from mtldsl.estimators.label_tables import keep_targets, share_right
 from mtldsl.estimators.targets import binary_columns, require_y
 from mtldsl.utils.validation import as_float, quoted
 
@@ -63,10 +64,7 @@ class Baseline(ClassifierMixin, BaseEstimator):
 
     def score(self, X, y, sample_weight=None) -> float:
         """The share of rows whose labels are all right; missing labels are not counted, nor rows that have none."""
-        refuse_unpaired(X, y=y, sample_weight=sample_weight)
-        hold_targets(self, y)
-        hold_classes(self, y)
-        return share_right(y, self.predict(X), sample_weight)
+        return share_right(self, X, y, sample_weight)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -184,28 +182,17 @@ class ClassifierBaseline(Baseline):
             )
 
 
-class ConstantClassifier:
-    """A classifier of labels that were all the same, 0, 1 or a class."""
-
-    def __init__(self, value):
-        self.value = value
-
-    def predict(self, X) -> np.ndarray:
-        return np.full(X.shape[0], self.value)
-
-    @property
-    def classes_(self) -> np.ndarray:
-        return np.array([self.value])
-
-    def predict_proba(self, X) -> np.ndarray:
-        return np.ones((X.shape[0], 1))
-
-
 def fit_classifier(estimator, X, y, random_state):
-    """A copy of the classifier, fitted to y (n,) of whole numbers; what is random in it is drawn from `random_state`, a RandomState."""
-    if (y == y[0]).all():
-        return ConstantClassifier(int(y[0]))
-    return copy_classifier(estimator, random_state).fit(X, y)
+    """A copy of the classifier, fitted to y (n,) of whole numbers; what is random in it is drawn from `random_state`, a RandomState.
+
+    Where all labels are the same, the classifier is one that predicts these.
+    """
+    alike = (y == y[0]).all()
+    return (DummyClassifier() if alike else copy_classifier(estimator, random_state)).fit(X, y)
+
+
+def _knows_one_class(model) -> bool:
+    return len(getattr(model, "classes_", (0, 1))) == 1
 
 
 def copy_classifier(estimator, random_state):
@@ -223,8 +210,6 @@ def copy_classifier(estimator, random_state):
 
 def margin(model, X) -> np.ndarray:
     """(n,) of a classifier of 0 and 1: above 0 where it predicts 1. Its decision_function, else probabilities less 1/2, else +-1/2."""
-    if isinstance(model, ConstantClassifier):
-        return model.predict(X) - 0.5
     if hasattr(model, "decision_function"):
         return np.asarray(model.decision_function(X), dtype=float)
     if hasattr(model, "predict_proba"):
@@ -234,7 +219,7 @@ def margin(model, X) -> np.ndarray:
 
 def probability(model, X) -> np.ndarray:
     """(n,) of a classifier of 0 and 1: how probable 1 is."""
-    if isinstance(model, ConstantClassifier):
+    if _knows_one_class(model):
         return model.predict(X).astype(float)
     return np.asarray(model.predict_proba(X), dtype=float)[:, 1]
 

@@ -159,37 +159,32 @@ def nearest(Q, centres, slope=None, start=None, tol=1e-12, max_iter=500) -> np.n
     return y
 
 
-class _Margins:
-    """R(Q) = the mean over rows of max over y in [0, 1]^K of  Delta(y_i, y) + d(y_i) - d(y),  d(y) = (z_i - y)^T Q (z_i - y).
+def _margins(Q, Y, Z) -> tuple[float, np.ndarray, float]:
+    """(R(Q), at most; the slope A and height b of the plane there: R >= b + <A, .> everywhere).
 
+    R(Q) = the mean over rows of max over y in [0, 1]^K of  Delta(y_i, y) + d(y_i) - d(y),  d(y) = (z_i - y)^T Q (z_i - y).
     Delta, the number of labels that differ, is linear in y. Convex in Q: a maximum of affine functions.
     """
-
-    def __init__(self, Y, Z):
-        self.Y, self.Z, self.slope = Y, Z, 1.0 - 2.0 * Y
-        self.offset = (Z - Y).T @ (Z - Y) / len(Y)
-
-    def at(self, Q) -> tuple[float, np.ndarray, float]:
-        """(R(Q), at most; the slope A and height b of the plane there: R >= b + <A, .> everywhere)."""
-        y = nearest(Q, self.Z, self.slope, tol=1e-8, max_iter=200)
-        away = self.Z - y
-        A = self.offset - away.T @ away / len(y)
-        b = float(np.sum(np.abs(y - self.Y)) / len(y))
-        # what is left of the inner maximum: by its concavity at most the largest value of its linear model over the box
-        ascent = self.slope + 2.0 * away @ Q
-        left = float(np.sum(np.maximum(ascent * (1.0 - y), -ascent * y)) / len(y))
-        return b + float(np.sum(A * Q)) + left, A, b
+    slope = 1.0 - 2.0 * Y
+    y = nearest(Q, Z, slope, tol=1e-8, max_iter=200)
+    away = Z - y
+    A = ((Z - Y).T @ (Z - Y) - away.T @ away) / len(y)
+    b = float(np.sum(np.abs(y - Y)) / len(y))
+    # what is left of the inner maximum: by its concavity at most the largest value of its linear model over the box
+    ascent = slope + 2.0 * away @ Q
+    left = float(np.sum(np.maximum(ascent * (1.0 - y), -ascent * y)) / len(y))
+    return b + float(np.sum(A * Q)) + left, A, b
 
 
 def learned_codes(Y, Z, C: float, tol: float, max_iter: int) -> OutputCodes:
-    """min over Q positive semidefinite of  1/2 trace(Q) + C R(Q), see `_Margins`; Y (n, K) of 0 and 1, Z (n, K) what predicts it.
+    """min over Q positive semidefinite of  1/2 trace(Q) + C R(Q), see `_margins`; Y (n, K) of 0 and 1, Z (n, K) what predicts it.
 
     A proximal bundle method: the planes found so far, the zero plane among them as R >= 0, and the distance to the best Q so far. Any mean of
     planes b + <A, .> gives a bound: with s in [0, 1] and 1/2 I + s C A positive semidefinite the minimum is at least s C b.
     """
-    margins, K = _Margins(np.asarray(Y, dtype=float), np.asarray(Z, dtype=float)), Y.shape[1]
+    Y, Z, K = np.asarray(Y, dtype=float), np.asarray(Z, dtype=float), Y.shape[1]
     best = np.eye(K)
-    R, A, b = margins.at(best)
+    R, A, b = _margins(best, Y, Z)
     value, bound, tau = 0.5 * K + C * R, 0.0, 1.0
     slopes, heights = np.stack([np.zeros((K, K)), A]), np.array([0.0, b])
     alpha, iteration = np.array([0.0, 1.0]), 0
@@ -199,7 +194,7 @@ def learned_codes(Y, Z, C: float, tol: float, max_iter: int) -> OutputCodes:
         if value - bound <= tol * max(1.0, value):
             break
         model = 0.5 * float(np.trace(Q)) + C * float((heights + np.einsum("tkl,kl->t", slopes, Q)).max())
-        R, A, b = margins.at(Q)
+        R, A, b = _margins(Q, Y, Z)
         found = 0.5 * float(np.trace(Q)) + C * R
         if found <= value - SETTINGS.descent_share * (value - model):
             best, value, tau = Q, found, min(2.0 * tau, 1e4)

@@ -10,7 +10,6 @@ from sklearn.utils import check_random_state
 
 from mtldsl.estimators.baselines.base_baseline import (
     ClassifierBaseline,
-    ConstantClassifier,
     choice,
     copy_classifier,
     fit_classifier,
@@ -162,8 +161,6 @@ class Powerset:
 
     def marginals(self, X) -> np.ndarray:
         """(n, k) P(y_k = 1 | x), the sum of the probabilities of the combinations that have the label."""
-        if isinstance(self.model, ConstantClassifier):
-            return self.labels(X).astype(float)
         P = self.model.predict_proba(X)
         # sums of shares may leave [0, 1] by rounding
         return np.clip(P @ self.combinations[self.model.classes_], 0.0, 1.0)

@@ -12,7 +12,8 @@ import numpy as np
 
 import mtldsl.reference.compile
 import mtldsl.reference.structures  # noqa: F401  (importing them enters the formulas)
-from mtldsl.atoms.matrix_function import Set
+from mtldsl.atoms.learned_structures.structure import Structure
+from mtldsl.atoms.matrix_function import Regularizer, Set
 from mtldsl.extending.law import holds, same, same_arrays
 from mtldsl.reference import spectral
 from mtldsl.reference.label_graph import GAP, choices
@@ -126,6 +127,11 @@ def reference_conjugate(atom, dual, *data) -> float:
         f"cvxpy says {status} of the conjugate",
     )
     return np.inf if "unbounded" in status else float(cast(float, problem.value))
+
+
+def covered(atom) -> bool:
+    """Tell whether it is a function of the weights alone; other learned structures have laws of their own."""
+    return not isinstance(atom, Structure) or isinstance(atom, Regularizer) or not atom.learns
 
 
 def inside_domain(atom, W) -> np.ndarray:

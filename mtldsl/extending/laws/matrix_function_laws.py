@@ -9,7 +9,6 @@ from functools import partial
 
 import numpy as np
 
-from mtldsl.atoms.learned_structures.structure import Structure
 from mtldsl.atoms.matrix_function import MatrixFunction, Regularizer, Set
 from mtldsl.extending.law import Law, holds, law, same, same_arrays
 from mtldsl.extending.laws.law_examples import (
@@ -17,6 +16,7 @@ from mtldsl.extending.laws.law_examples import (
     WEIGHTS_SHAPE,
     assert_is_reference_prox,
     assert_minimal,
+    covered,
     function_value,
     growth,
     inside_domain,
@@ -33,25 +33,25 @@ from mtldsl.extending.laws.law_examples import (
 LAWS: list[Law] = []
 
 
-def _covered(atom) -> bool:
-    """Learned structures whose value is not a function of the weights alone have laws of their own."""
-    return not isinstance(atom, Structure) or isinstance(atom, Regularizer) or not atom.learns
-
-
 def _convex(atom) -> bool:
-    return _covered(atom) and atom.convex
+    return covered(atom) and atom.convex
 
 
 def _has_prox(atom) -> bool:
-    return _covered(atom) and atom.exact_prox
+    return covered(atom) and atom.exact_prox
 
 
-_all = partial(law, LAWS, MatrixFunction, _covered)
+_all = partial(law, LAWS, MatrixFunction, covered)
 _convex_ones = partial(law, LAWS, MatrixFunction, _convex)
 _with_prox = partial(law, LAWS, MatrixFunction, _has_prox)
-_penalties = partial(law, LAWS, MatrixFunction, lambda atom: _covered(atom) and not isinstance(atom, Set))
+_penalties = partial(law, LAWS, MatrixFunction, lambda atom: covered(atom) and not isinstance(atom, Set))
 _regularizers = partial(law, LAWS, Regularizer)
 _sets = partial(law, LAWS, Set)
+
+
+def _takes_its_examples(atom) -> None:
+    refusal = atom.check(WEIGHTS_SHAPE)
+    holds(refusal is None, f"examples are for matrices of {WEIGHTS_SHAPE}, and check says: {refusal}")
 
 
 def _value_is_right(atom, W, rel: float, abs: float = 1e-12) -> None:
@@ -62,10 +62,7 @@ def _value_is_right(atom, W, rel: float, abs: float = 1e-12) -> None:
 def value_is_the_reference_value(atom, size):
     """value(W) is what the reference function says."""
     W = matrix(atom, 0, size)
-    holds(
-        atom.check(WEIGHTS_SHAPE) is None,
-        f"examples are for matrices of {WEIGHTS_SHAPE}, and check says: {atom.check(WEIGHTS_SHAPE)}",
-    )
+    _takes_its_examples(atom)
     _value_is_right(atom, W, 1e-11, 1e-13)
 
 
@@ -73,10 +70,7 @@ def value_is_the_reference_value(atom, size):
 def violation_is_the_reference_violation(atom, size):
     """violation(W) is by how much the reference's constraints are violated, and the value of a set is 0."""
     W = matrix(atom, 0, size)
-    holds(
-        atom.check(WEIGHTS_SHAPE) is None,
-        f"examples are for matrices of {WEIGHTS_SHAPE}, and check says: {atom.check(WEIGHTS_SHAPE)}",
-    )
+    _takes_its_examples(atom)
     holds(atom.value(W) == 0.0, "the value of a set is 0 everywhere: it has a violation")
     same(atom.violation(W), set_violation(atom, W), "violation", rel=1e-10, abs=1e-12)
 
@@ -302,7 +296,7 @@ def separable_prox_acts_on_each_part_alone(atom):
     same_arrays(Q, P, f"the prox outside a changed part ({atom.separable})", rtol=1e-13, atol=1e-14)
 
 
-@law(LAWS, MatrixFunction, lambda atom: _covered(atom) and not knows_order(atom))
+@law(LAWS, MatrixFunction, lambda atom: covered(atom) and not knows_order(atom))
 def permuting_rows_and_tasks_permutes(atom):
     """Functions without parameters of rows or tasks know no order, save that those that are `ordinal` run along the tasks."""
     W, rng = matrix(atom, 14, 2.0), random(atom, 15)

@@ -31,11 +31,13 @@ def _tasks(labels: str = "real", separate: bool = False) -> Tasks:
     return Tasks.separate([X[:12], X[5:], X[3:17]], [Y[:12, 0], Y[5:, 1], Y[3:17, 2]])
 
 
-def _squares(*others, constraint=None, separate=False, intercept=False):
+def _stated(loss, *others, labels="real", constraint=None, separate=False, intercept=False):
+    """others : (coefficient, word) of each penalty"""
+
     def model() -> Problem:
-        tasks = _tasks(separate=separate)
+        tasks = _tasks(labels, separate)
         W = Weights(tasks, intercept=intercept)
-        objective = words.squared_loss(W, tasks)
+        objective = loss(W, tasks)
         for coefficient, word in others:
             objective = objective + coefficient * word(W)
         return minimize(objective, [] if constraint is None else [constraint(W)])
@@ -43,13 +45,7 @@ def _squares(*others, constraint=None, separate=False, intercept=False):
     return model
 
 
-def _classes(loss, coefficient, word, **options):
-    def model() -> Problem:
-        tasks = _tasks("sign")
-        W = Weights(tasks)
-        return minimize(loss(W, tasks, **options) + coefficient * word(W))
-
-    return model
+_squares, _classes = partial(_stated, words.squared_loss), partial(_stated, labels="sign")
 
 
 def _one_of_classes(loss, word):
@@ -70,18 +66,6 @@ def _sum_of_two() -> Problem:
     return minimize(loss + 3.0 * words.trace_norm(L) + 2.0 * words.l12_norm(S))
 
 
-def _log_rank() -> Problem:
-    tasks = _tasks()
-    W = Weights(tasks)
-    return minimize(words.square_root_loss(W, tasks) + 0.5 * words.log_rank(W))
-
-
-def _absolute() -> Problem:
-    tasks = _tasks()
-    W = Weights(tasks)
-    return minimize(words.absolute_loss(W, tasks) + words.ridge(W))
-
-
 def _label_graph() -> Problem:
     tasks = _tasks("sign")
     U, V = words.NodeWeights(tasks), words.EdgeWeights(tasks, edges="all")
@@ -100,15 +84,15 @@ MODELS = {
     "squares and two norms": _squares((2.0, words.l21_norm), (2.0, words.trace_norm)),
     "squares in a simplex": _squares(constraint=words.columns_on_simplex),
     "a sum of two matrices": _sum_of_two,
-    "absolute residuals beside a ridge": _absolute,
-    "logistic loss and the l21 norm": _classes(words.logistic_loss, 1.0, words.l21_norm),
-    "hinge loss and a ridge": _classes(words.hinge_loss, 1.0, words.ridge),
-    "structured hinge and a ridge": _classes(words.structured_hinge, 0.05, words.ridge),
+    "absolute residuals beside a ridge": _stated(words.absolute_loss, (1.0, words.ridge)),
+    "logistic loss and the l21 norm": _classes(words.logistic_loss, (1.0, words.l21_norm)),
+    "hinge loss and a ridge": _classes(words.hinge_loss, (1.0, words.ridge)),
+    "structured hinge and a ridge": _classes(words.structured_hinge, (0.05, words.ridge)),
     "softmax loss and the trace norm": _one_of_classes(words.softmax_loss, words.trace_norm),
     "softmax loss and a ridge": _one_of_classes(words.softmax_loss, words.ridge),
     "Crammer-Singer loss and a ridge": _one_of_classes(words.crammer_singer_loss, words.ridge),
     "labels that depend on each other": _label_graph,
-    "log-rank, not convex": _log_rank,
+    "log-rank, not convex": _stated(words.square_root_loss, (0.5, words.log_rank)),
 }
 
 

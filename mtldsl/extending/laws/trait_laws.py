@@ -11,11 +11,18 @@ from dataclasses import replace
 import numpy as np
 
 from mtldsl.atoms.atom import ENTRIES, Separability
-from mtldsl.atoms.learned_structures.structure import Structure
 from mtldsl.atoms.loss import Loss, SeparableLoss
-from mtldsl.atoms.matrix_function import MatrixFunction, Regularizer, Set
+from mtldsl.atoms.matrix_function import MatrixFunction, Set
 from mtldsl.extending.law import Law, holds, law, same_arrays
-from mtldsl.extending.laws.law_examples import WEIGHTS_SHAPE, limit, loss_data, quotient, random, weights
+from mtldsl.extending.laws.law_examples import (
+    WEIGHTS_SHAPE,
+    covered,
+    limit,
+    loss_data,
+    quotient,
+    random,
+    weights,
+)
 
 LAWS: list[Law] = []
 
@@ -27,8 +34,7 @@ def _declaring(declares: Callable, prox: bool = False):
     """Function decorator: a law about functions of a matrix that declare something; `prox`: and have one."""
 
     def applies(atom) -> bool:
-        covered = not isinstance(atom, Structure) or isinstance(atom, Regularizer) or not atom.learns
-        return covered and (atom.exact_prox or not prox) and bool(declares(atom))
+        return covered(atom) and (atom.exact_prox or not prox) and bool(declares(atom))
 
     return law(LAWS, MatrixFunction, applies)
 
