@@ -11,6 +11,7 @@ is the best.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -289,6 +290,7 @@ def _by_cvxpy(W, kernels, ball: KernelWeightDomain) -> np.ndarray:
     """Uniform where no backend finds any."""
     stated = KernelPenaltyStatement(cp.Constant(W), kernels, ball)
     problem = cp.Problem(cp.Minimize(stated.value), stated.ties)
-    backends.solve_accurately(problem, backends.solve, SETTINGS.accuracies)
+    with suppress(cp.error.SolverError):
+        backends.solve_accurately(problem, backends.solve, SETTINGS.accuracies)
     theta = stated.theta.value
     return np.ones(len(kernels)) if theta is None or not theta.max() > 0 else theta
