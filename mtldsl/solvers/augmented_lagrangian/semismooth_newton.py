@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mtldsl.solvers.augmented_lagrangian.active_rows import TaskSystem, gram_of, held_rows, work_of_factor
+from mtldsl.solvers.augmented_lagrangian.active_rows import TaskSystem, held_rows
 from mtldsl.solvers.design.task_design import Designs
-from mtldsl.solvers.linear_systems.factorizations import inverses
 from mtldsl.solvers.numerics.conjugate_gradients import conjugate_gradients
 
 
@@ -21,7 +20,6 @@ class SemismoothNewtonSettings:
     decrement_share              : Newton's decrement, of the change of the multipliers, at which an outer step ends
     conjugate_gradient_tol       : in the preconditioner's norm
     max_conjugate_gradient_steps : where no system says how many
-    max_stacked_features         : of a task, up to which conjugate gradients have all matrices and inverses at hand
     min_curvature_share          : the regularizer's mean curvature in the preconditioner
     intercept_share              : of the proximal term, that intercepts feel
     slope_share                  : of the first slope, at which the line search ends
@@ -32,7 +30,6 @@ class SemismoothNewtonSettings:
     decrement_share: float = 0.03
     conjugate_gradient_tol: float = 0.05
     max_conjugate_gradient_steps: int = 150
-    max_stacked_features: int = 200
     min_curvature_share: float = 1e-3
     intercept_share: float = 1e-3
     slope_share: float = 0.3
@@ -194,13 +191,11 @@ class SemismoothNewton:
         def system_of(k: int) -> TaskSystem:
             return TaskSystem(held_rows(designs, k, parts[k]), here.penalties.loss[k], diagonal[:, k])
 
-        if hasattr(part, "derivative") and len(stacked) <= SETTINGS.max_stacked_features:
-            return self._by_inverses(stacked, parts, diagonal, spare, product, here)
         if part.is_separable:  # one system at a time: rows of all tasks may be m times the inputs
             x = np.zeros_like(stacked)
             for k in np.flatnonzero(wanted).tolist():
                 x[:, k] = _task_direction(system_of(k), -stacked[:, k])
-            return x[:d], (x[d] if designs.has_intercepts else np.zeros(designs.n_tasks))
+            return _unstacked(x, d)
         systems = [system_of(k) for k in range(len(parts))]
         self.work += sum(system.work for system in systems)
         a_product = sum(system.work_of_product for system in systems)
@@ -218,28 +213,12 @@ class SemismoothNewton:
         def precondition(r):
             return np.column_stack([system.solve(r[:, k]) for k, system in enumerate(systems)])
 
-        x = _solved(apply, -stacked, precondition)
-        return x[:d], (x[d] if designs.has_intercepts else np.zeros(designs.n_tasks))
+        return _unstacked(_solved(apply, -stacked, precondition), d)
 
-    def _by_inverses(self, stacked, parts, diagonal, spare, product, here):
-        """By conjugate gradients, all tasks' matrices and their inverses at hand: two products a step for all tasks together."""
-        d, designs = here.M.shape[0], self.designs
-        H = np.empty((designs.n_tasks, len(stacked), len(stacked)))
-        for k, one in enumerate(parts):
-            F = held_rows(designs, k, one)
-            self.work += work_of_factor(F)
-            H[k] = here.penalties.loss[k] * gram_of(F)
-            H[k].flat[:: len(stacked) + 1] += diagonal[:, k]
-        inverse = inverses(H)
 
-        def apply(x):
-            self.work += 2.0 * H.size  # with the inverses
-            Hx = np.matmul(H, x.T[:, :, None])[:, :, 0].T
-            Hx[:d] += here.M * product(x[:d]) - spare * x[:d]
-            return Hx
-
-        x = _solved(apply, -stacked, lambda r: np.matmul(inverse, r.T[:, :, None])[:, :, 0].T)
-        return x[:d], (x[d] if designs.has_intercepts else np.zeros(designs.n_tasks))
+def _unstacked(x: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
+    """(of the weights, of the intercepts): zeros where there are none."""
+    return x[:d], x[d] if len(x) > d else np.zeros(x.shape[1])
 
 
 def _task_direction(system: TaskSystem, r: np.ndarray) -> np.ndarray:

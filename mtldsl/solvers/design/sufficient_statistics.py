@@ -341,13 +341,14 @@ def centred_gram(gram, border, means) -> np.ndarray:
     return gram - border[..., :, None] * means[..., None, :]
 
 
-def rows_gram(X, centred: bool) -> np.ndarray:
-    """X X^T (n, n), of centred columns where asked."""
+def rows_gram(X, centred: bool, shares: np.ndarray | None = None) -> np.ndarray:
+    """X X^T (n, n), of centred columns where asked; `shares` (n,) of the rows in their means, None: equal ones."""
     K = products.gram(X.T)
     if centred:
-        means = K.mean(axis=0)
+        shares = np.full(len(K), 1.0 / len(K)) if shares is None else shares
+        means = K @ shares
         K -= means
-        K -= (means - means.mean())[:, None]
+        K -= (means - shares @ means)[:, None]
     return K
 
 

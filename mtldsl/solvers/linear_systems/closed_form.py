@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
-from mtldsl.data.products import gram
 from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm, SingleBlock, single_block
 from mtldsl.normal_form.terms.structure_term import structure_terms
 from mtldsl.solvers.design.sufficient_statistics import quadratic_data, quadratic_weights
@@ -43,7 +41,7 @@ class ClosedFormSettings:
 
     dense_features: int = 1500
     task_features: int = 4000
-    factor_flops: float = 1e6
+    factor_flops: float = 5e4
     unevenness_ratio: float = 1e5
 
 
@@ -60,11 +58,10 @@ class ClosedForm(Solver):
     - `shared_ridge`: one X for all tasks; the tasks' penalty L = U diag(l) U^T turns the system G W + W L = C into one system a task, of
       the features' or the rows' size, which tasks of one l_j share (`SharedRidge`);
     - `spectral`: where these are singular, or too near to it: X = P diag(s) Q^T leads to (s_i^2 + l_j) V_ij = (Q^T C U)_ij.
-    - `kernel`: ridge on separate inputs with fewer rows than features, a system of the rows' size a task.
     - `least_squares`: no penalty at all: orthogonal factorizations, the solution of smallest norm.
     - a kronecker_ridge between features and tasks: both precisions and the Gram matrix diagonalized together, or conjugate
       gradients where tasks have inputs of their own;
-    - `solve_per_task`: ridge on inputs, weights or missing labels of the tasks' own, a Cholesky factor a task.
+    - `solve_per_task`: ridge on inputs, weights or missing labels of the tasks' own, a Cholesky factor a task, of the smaller side.
     - otherwise the normal equations: one system a task, one over all tasks while that is small, or conjugate gradients.
 
     The normal equations' solutions are refined with residuals through X until they no longer improve.
@@ -129,7 +126,7 @@ def solutions(split: SplitForm, tol: float) -> Iterator[tuple[Blocks, np.ndarray
         yield _blocks(facts, W, b), u
     if shown and facts.loss.tasks.is_sparse:  # singular values ask for dense inputs
         return
-    found = spectral(facts, L) or kernel(facts, L)
+    found = spectral(facts, L)
     if not found:
         found = solve_per_task(facts, L) if split.exact_functions else least_squares(facts)
     yield found or normal_equations(split), None
@@ -191,9 +188,19 @@ def shared_ridge(facts: SingleBlock, L: np.ndarray) -> SharedRidge | None:
     if min(loss.tasks.X.shape) > SETTINGS.task_features and not loss.tasks.is_sparse:
         return None
     if weights.ndim == 0:
-        return SharedRidge(loss, L, float(weights))
-    table = weights.reshape(loss.tasks.n_tasks, -1)
-    return SharedRidge(loss, L, 1.0, table[0]) if np.all(table == table[0]) else None
+        weight, own = float(weights), None
+    else:
+        table = weights.reshape(loss.tasks.n_tasks, -1)
+        weight, own = 1.0, table[0]
+        if np.any(table != own):
+            return None
+    tasks = loss.tasks
+    Y = tasks.targets.reshape(tasks.n_tasks, -1)
+    products = (
+        lambda V: tasks.forward(V.T).reshape(len(V), -1),
+        lambda R: tasks.adjoint(R.ravel()).T,
+    )
+    return SharedRidge(tasks.X, Y, L, bool(loss.intercepts), weight, own, products)
 
 
 def spectral(facts: SingleBlock, L: np.ndarray) -> Blocks | None:
@@ -219,29 +226,11 @@ def spectral(facts: SingleBlock, L: np.ndarray) -> Blocks | None:
     return _blocks(facts, W, y_mean - x_mean @ W if facts.intercept else None)
 
 
-def kernel(facts: SingleBlock, L: np.ndarray) -> Blocks | None:
-    """Ridge on rows fewer than features: w = X^T a / l with (X X^T / l + S^-1) a + b 1 = y and, for an intercept, 1^T a = 0."""
-    tasks = facts.loss.tasks
-    if L.ndim != 1 or L.min() <= 0 or tasks.counts.max() >= tasks.n_features:
-        return None
-    inverse = np.broadcast_to(1.0 / np.asarray(quadratic_weights(facts.loss)), tasks.n_samples)
-    a, b = np.empty(tasks.n_samples), np.zeros(tasks.n_tasks)
-    pieces = zip(tasks.inputs, L, tasks.offsets[:-1], tasks.offsets[1:], strict=True)
-    for i, (X, penalty, first, last) in enumerate(pieces):
-        y = tasks.targets[first:last]
-        factor = linalg.cho_factor(gram(X.T) / penalty + np.diag(inverse[first:last]))
-        a[first:last] = linalg.cho_solve(factor, y)
-        if facts.intercept:
-            ones = linalg.cho_solve(factor, np.ones(last - first))
-            b[i] = a[first:last].sum() / ones.sum()
-            a[first:last] -= b[i] * ones
-    return _blocks(facts, tasks.adjoint(a) / L, b)
-
-
 def solve_per_task(facts: SingleBlock, L: np.ndarray) -> Blocks | None:
-    """A ridge a task, and nothing that ties them."""
+    """A ridge a task and nothing that ties them, of tasks whose smaller side is worth a factor of its own."""
     tasks, d = facts.loss.tasks, facts.shape[0]
-    if facts.loss.is_shared_complete or L.ndim != 1 or d > SETTINGS.task_features:
+    has_few_rows = L.min() > 0 and tasks.counts.max() < d
+    if L.ndim != 1 or (not has_few_rows and (facts.loss.is_shared_complete or d > SETTINGS.task_features)):
         return None
     if (tasks.n_samples / tasks.n_tasks + d) * d * d < SETTINGS.factor_flops:
         return None

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from mtldsl.data.products import gram, require_gram_memory
 from mtldsl.normal_form.form import LossTerm
@@ -24,9 +26,8 @@ class RidgeSettings:
     rounding_share      : of the objective, a gap that no step makes smaller
     target_factor       : from one gap asked for to the next, after a solution that was not exact enough
     exact_share         : of the objective, a gap below which no step of refinement is taken
-    task_steps          : of refinement, on a task by itself
     level_share         : of the largest l_j: so near to one another they are one, so near to zero they are zero
-    shared_steps        : of refinement, on one X
+    refinement_steps    : of refinement, at most
     formed_rows         : smaller side of sparse inputs up to which a matrix of that size is formed whatever it costs
     factored_rows       : the same where a factor of it costs less than `factored_iterations` of conjugate gradients
     blocked_factor      : by which multiplications of a factor are faster
@@ -37,9 +38,8 @@ class RidgeSettings:
     rounding_share: float = 1e-16
     target_factor: float = 1e-2
     exact_share: float = 1e-14
-    task_steps: int = 5
     level_share: float = 1e-13
-    shared_steps: int = 4
+    refinement_steps: int = 4
     formed_rows: int = 500
     factored_rows: int = 2000
     blocked_factor: float = 8.0
@@ -93,87 +93,6 @@ def conjugate_solutions(
 
 
 # --------------------------------------------------------------------------------------------------------------
-# Quadratic losses under a ridge where tasks have inputs, weights or missing labels of their own: a Cholesky factor a task.
-#
-#     minimize over w, b    1/2 sum_k s_k (<x_k, w> + b - y_k)^2 + l / 2 ||w||^2
-#
-# A task's Gram matrix is not held beside those of others. What rounding leaves of a solution is removed by steps with residuals through X itself.
-
-
-def separate_ridge(
-    loss: LossTerm, levels: np.ndarray, weights: np.ndarray
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """(W (d, m), b (m,)); None where a task's system is singular to rounding.
-
-    levels : (m,) l of every task;  weights : (N,) s, flat
-    """
-    tasks, d = loss.tasks, loss.tasks.n_features
-    require_gram_memory(d, 1, "select features, or name another solver")
-    W, b = np.empty((tasks.n_tasks, d)), np.zeros(tasks.n_tasks)
-
-    def one(i: int, _) -> bool:
-        own = slice(tasks.offsets[i], tasks.offsets[i + 1])
-        system = _TaskRidge(_inputs(tasks, i), tasks.targets[own], weights[own], bool(loss.intercepts))
-        if not system.solve(float(levels[i])):
-            return False
-        W[i], b[i] = system.w, system.b
-        return True
-
-    regular = in_jobs(one, range(tasks.n_tasks), work=float(tasks.n_samples) * d * d)
-    return (W.T, b) if all(regular) else None
-
-
-def _inputs(tasks, i: int):
-    """X_i, made for this task alone where labels are missing."""
-    return (
-        tasks.X[np.flatnonzero(tasks.mask[:, i])]
-        if tasks.is_shared and tasks.mask is not None
-        else tasks.inputs[i]
-    )
-
-
-class _TaskRidge:
-    def __init__(self, X, y, s, centred: bool):
-        self.X, self.s = X.astype(float, copy=False), s
-        total = s.sum()
-        self.x_mean, self.y_mean = np.zeros(X.shape[1]), 0.0
-        if centred:
-            self.x_mean, self.y_mean = np.asarray(s @ X).ravel() / total, float(s @ y) / total
-        self.y, self.total, self.centred = y - self.y_mean, total, centred
-
-    def solve(self, level: float) -> bool:
-        """Tell whether the system is regular; then w and b are there."""
-        same = bool(np.all(self.s == self.s[:1]))
-        G = gram(self.X) if same else gram(self.X, self.s)
-        G *= self.s[0] if same else 1.0
-        if self.centred:
-            G = centred_gram(G, self.total * self.x_mean, self.x_mean)
-        system = ShiftedFactors(G, np.array([level]), np.inf)
-        if not system.is_regular:
-            return False
-        target = self._onto_features(self.y)
-        w = system.solve(target[None])[0]
-        objective = 0.5 * float(self.s @ np.square(self.y) - target @ w)
-        smallest = np.inf
-        for _ in range(
-            SETTINGS.task_steps if system.error(w[None])[0] > SETTINGS.exact_share * objective else 0
-        ):
-            residual = self.y - (self.X @ w - self.x_mean @ w)
-            slope = self._onto_features(residual) - level * w
-            step = system.solve(slope[None])[0]
-            gap = float(slope @ step)
-            if not gap < 0.25 * smallest:
-                break
-            smallest, w = gap, w + step
-        self.w, self.b = w, self.y_mean - float(self.x_mean @ w)
-        return True
-
-    def _onto_features(self, r) -> np.ndarray:
-        r = self.s * r
-        return np.asarray(r @ self.X).ravel() - r.sum() * self.x_mean
-
-
-# --------------------------------------------------------------------------------------------------------------
 # Quadratic losses on one X under a quadratic penalty of the tasks: Cholesky factors of the Gram or the kernel matrix.
 #
 #     minimize over W, b    c/2 sum_k s_k ||W^T x_k + b - y_k||^2 + 1/2 tr(W L W^T)
@@ -190,34 +109,43 @@ class SharedRidge:
     """`solutions` yields (W, b, u), each more exact than the one before; it ends where no step brings more, at once where the systems
     are singular to rounding.
 
-    L : (m, m) symmetric, positive semidefinite, or its diagonal (m,);  weight : c;  weights : s, None where all are 1
+    X : (n, d);  Y : (m, n);  weight : c;  weights : s, None where all are 1
+    L : (m, m) symmetric, positive semidefinite, or its diagonal (m,)
+    products : (V (m, d) -> V X^T,  R (m, n) -> R X)
     """
 
-    def __init__(self, loss: LossTerm, L: np.ndarray, weight: float, weights: np.ndarray | None = None):
-        tasks = self.tasks = loss.tasks
-        self.X, self.weight, self.weights = tasks.X, weight, weights
-        self.n, self.m = tasks.X.shape[0], tasks.n_tasks
+    def __init__(
+        self,
+        X: Any,
+        Y: np.ndarray,
+        L: np.ndarray,
+        centred: bool,
+        weight: float,
+        weights: np.ndarray | None,
+        products: tuple[Product, Product],
+    ):
+        self.X, self.weight, self.weights, self.products = X, weight, weights, products
+        (self.n, self.d), self.m = X.shape, len(Y)
         self.levels, self.rotation = _levels(L)
-        Y = tasks.targets.reshape(self.m, self.n)
-        self.Y = (
-            Y if self.rotation is None else self.rotation.T @ Y
-        )  # (m, n), centred where there is an intercept
-        self.centred = bool(loss.intercepts)
-        self.x_means, self.y_means = np.zeros(tasks.n_features), np.zeros(self.m)
+        # (m, n), centred where there is an intercept
+        self.Y = Y if self.rotation is None else self.rotation.T @ Y
+        self.centred = centred
+        self.x_means, self.y_means = np.zeros(self.d), np.zeros(self.m)
         self.total = float(self.n) if weights is None else float(weights.sum())
-        if self.centred:
-            shares = np.full(self.n, 1.0 / self.n) if weights is None else weights / weights.sum()
+        if centred:
+            shares = np.full(self.n, 1.0 / self.n) if weights is None else weights / self.total
             self.x_means, self.y_means = np.asarray(shares @ self.X).ravel(), self.Y @ shares
             self.Y = self.Y - self.y_means[:, None]
 
     def solutions(self, tol: float) -> Iterator[Solution]:
-        if self._prefers_products and self.weights is None and self.levels.min() > 0:
+        """To a relative gap of tol at first, where they are found step by step; 0: by factors alone, up to one that is exact enough."""
+        if tol and self._prefers_products and self.weights is None and self.levels.min() > 0:
             steps = conjugate_solutions(self.Y, self.levels, self.weight, self.image, self.onto_features, tol)
             for V, A in steps:
                 yield self._as_typed(V, A)
             return
-        rows_are_fewer = self.n < self.tasks.n_features
-        if rows_are_fewer and (self.weights is not None or self.levels.min() <= 0):
+        rows_are_fewer = self.n < self.d
+        if rows_are_fewer and self.levels.min() <= 0:
             return
         system = _RowSystem(self) if rows_are_fewer else _ColumnSystem(self)
         if not system.shifted.is_regular:
@@ -225,8 +153,10 @@ class SharedRidge:
         state = system.shifted.solve(system.target)
         if system.error(state) <= SETTINGS.exact_share * system.objective(state):
             yield self._as_typed(*system.weights(state))
+            if not tol:
+                return
         smallest = np.inf
-        for _ in range(SETTINGS.shared_steps):
+        for _ in range(SETTINGS.refinement_steps):
             gap, step = system.refinement(state)
             if not gap < 0.25 * smallest:
                 return
@@ -237,7 +167,7 @@ class SharedRidge:
     def _prefers_products(self) -> bool:
         """Tell whether sparse inputs make products with them cheaper than a matrix of their smaller side."""
         side = min(self.X.shape)
-        if not self.tasks.is_sparse or side <= SETTINGS.formed_rows:
+        if not sparse.issparse(self.X) or side <= SETTINGS.formed_rows:
             return False
         return (
             side > SETTINGS.factored_rows
@@ -247,7 +177,7 @@ class SharedRidge:
 
     def image(self, V) -> np.ndarray:
         """V Xc^T (m, n), of the rotated tasks' weights V (m, d)."""
-        Z = self.tasks.forward(V.T).reshape(self.m, self.n)
+        Z = self.products[0](V)
         return Z - (V @ self.x_means)[:, None] if self.centred else Z
 
     def residual(self, V) -> np.ndarray:
@@ -262,7 +192,7 @@ class SharedRidge:
 
     def onto_features(self, R) -> np.ndarray:
         """R Xc (m, d)."""
-        G = self.tasks.adjoint(R.ravel()).T
+        G = self.products[1](R)
         return G - np.outer(R.sum(axis=1), self.x_means) if self.centred else G
 
     def _as_typed(self, V, A=None) -> Solution:
@@ -280,12 +210,12 @@ class _ColumnSystem:
         p = self.problem = problem
         weighted = p.weighted(p.Y)
         self.target, self.square = p.onto_features(weighted), float(np.vdot(weighted, p.Y))
-        require_gram_memory(p.tasks.n_features, 1, "select features, or name another solver")
+        require_gram_memory(p.d, 1, "select features, or name another solver")
         G = gram(p.X, p.weights)
         if p.centred:
             G = centred_gram(G, p.total * p.x_means, p.x_means)
         G *= p.weight
-        self.shifted = ShiftedFactors(G, p.levels, p.n * p.tasks.n_features)
+        self.shifted = ShiftedFactors(G, p.levels, p.n * p.d)
 
     def weights(self, V) -> tuple[np.ndarray]:
         return (V,)
@@ -306,7 +236,7 @@ class _ColumnSystem:
 
 
 class _RowSystem:
-    """(K + l_j / c I) a_j = yc_j with K = Xc Xc^T, v_j = Xc^T a_j: of the rows' size; all l_j > 0, all s = 1."""
+    """(K + l_j / c I) t_j = r yc_j with r = s^1/2, K = r Xc Xc^T r, a_j = r t_j, v_j = Xc^T a_j: of the rows' size; all l_j > 0."""
 
     def __init__(self, problem: SharedRidge):
         p = self.problem = problem
@@ -315,25 +245,29 @@ class _RowSystem:
             f"the products of {p.n:,} rows with one another",
             "name another solver, or subsample(rows) first",
         )
-        self.target = p.Y
-        self.shifted = ShiftedFactors(
-            rows_gram(p.X, p.centred), p.levels / p.weight, p.n * p.tasks.n_features
-        )
+        self.root = np.ones(p.n) if p.weights is None else np.sqrt(p.weights)
+        K = rows_gram(p.X, p.centred, None if p.weights is None else p.weights / p.total)
+        if p.weights is not None:
+            K *= self.root
+            K *= self.root[:, None]
+        self.target = self.root * p.Y
+        self.shifted = ShiftedFactors(K, p.levels / p.weight, p.n * p.d)
 
-    def weights(self, A) -> tuple[np.ndarray, np.ndarray]:
+    def weights(self, T) -> tuple[np.ndarray, np.ndarray]:
+        A = self.root * T
         return self.problem.onto_features(A), A
 
-    def objective(self, A) -> float:
+    def objective(self, T) -> float:
         """At the solution, where it is half of <Y, l_j a_j>."""
-        return 0.5 * float(self.problem.levels @ np.einsum("ij,ij->i", A, self.problem.Y))
+        return 0.5 * float(self.problem.levels @ np.einsum("ij,ij->i", T, self.target))
 
-    def error(self, A) -> float:
-        return float(self.problem.levels @ self.shifted.error(A))
+    def error(self, T) -> float:
+        return float(self.problem.levels @ self.shifted.error(T))
 
-    def refinement(self, A) -> tuple[float, np.ndarray]:
+    def refinement(self, T) -> tuple[float, np.ndarray]:
         """(how far the objective lies above the optimum, the step there)."""
         p = self.problem
-        r = p.residual(p.onto_features(A)) - self.shifted.shifts[:, None] * A
+        r = self.root * p.residual(self.weights(T)[0]) - self.shifted.shifts[:, None] * T
         return 0.5 * p.weight * float(np.vdot(r, r)), self.shifted.solve(r)
 
 
@@ -348,3 +282,45 @@ def _levels(L: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         if levels[j] - levels[j - 1] <= close:
             levels[j] = levels[j - 1]
     return levels, rotation
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The same where tasks have inputs, weights or missing labels of their own: task by task, each with a factor of its own, which is not held
+# beside those of others.
+
+
+def separate_ridge(
+    loss: LossTerm, levels: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """(W (d, m), b (m,)); None where a task's system is singular to rounding.
+
+    levels : (m,) l of every task;  weights : (N,) s, flat
+    """
+    tasks, d = loss.tasks, loss.tasks.n_features
+    W, b = np.empty((d, tasks.n_tasks)), np.zeros(tasks.n_tasks)
+
+    def one(i: int, _) -> bool:
+        own = slice(tasks.offsets[i], tasks.offsets[i + 1])
+        X, s = _inputs(tasks, i).astype(float, copy=False), weights[own]
+        weight, s = (float(s[0]), None) if np.all(s == s[:1]) else (1.0, s)
+        products = lambda V: (X @ V.T).T, lambda R: np.asarray(R @ X)
+        y, level = tasks.targets[None, own], levels[i : i + 1]
+        found = False
+        for w, intercept, _ in SharedRidge(X, y, level, bool(loss.intercepts), weight, s, products).solutions(
+            0.0
+        ):
+            W[:, i], found = w[:, 0], True
+            b[i] = 0.0 if intercept is None else intercept[0]
+        return found
+
+    regular = in_jobs(one, range(tasks.n_tasks), work=float(tasks.n_samples) * d * d)
+    return (W, b) if all(regular) else None
+
+
+def _inputs(tasks, i: int):
+    """X_i, made for this task alone where labels are missing."""
+    return (
+        tasks.X[np.flatnonzero(tasks.mask[:, i])]
+        if tasks.is_shared and tasks.mask is not None
+        else tasks.inputs[i]
+    )

@@ -14,17 +14,16 @@ Source: Zhao et al., "Efficient multitask feature and relationship learning", UA
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import linalg
-from scipy.sparse.linalg import LinearOperator, cg
 
 from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix, two_sided_product
 from mtldsl.errors import SolverError
 from mtldsl.solvers.design.sufficient_statistics import QuadraticData
+from mtldsl.solvers.numerics.conjugate_gradients import conjugate_gradients
 from mtldsl.utils.interrupts import eigh, eigvalsh
 from mtldsl.utils.memory import require_memory
 
@@ -156,31 +155,13 @@ def _gradient_descent(data, penalties, target, start, accuracy):
 
 
 def _conjugate_gradient(data, penalties, target, start, accuracy):
-    shape, size = data.shape, target.size
-    if not all(map(_is_regular, penalties)):
-        return _in_covariance_coordinates(data, penalties, target, accuracy)
-
-    def product(flat):
-        W = flat.reshape(shape)
-        return (data.product(W) + sum(p.product(W) for p in penalties)).ravel()
-
-    inverse = task_preconditioner(data, penalties)
-    preconditioner = (
-        None if inverse is None else _operator(size, lambda flat: inverse(flat.reshape(shape)).ravel())
-    )
-    solution, _ = cg(
-        _operator(size, product),
-        target.ravel(), x0=start.ravel(), rtol=accuracy, maxiter=10 * size + 100, M=preconditioner,
-    )  # fmt: skip
-    return solution.reshape(shape)
-
-
-def _operator(size: int, product: Callable) -> Any:
-    return LinearOperator((size, size), matvec=product, dtype=float)  # type: ignore[call-arg]  # scipy's stubs lack the constructor
-
-
-def _in_covariance_coordinates(data, penalties, target, accuracy):
-    """Conjugate gradients over V, W = A^{-1/2} V B^{-1/2}, where a singular covariance leaves A or B infinite."""
+    most = 10 * target.size + 100
+    if all(map(_is_regular, penalties)):
+        return conjugate_gradients(
+            lambda W: data.product(W) + sum(p.product(W) for p in penalties), target,
+            tol=accuracy, most=most, precondition=_task_preconditioner(data, penalties), start=start, rounding=accuracy,
+        )  # fmt: skip
+    # a singular covariance leaves A or B infinite: over V, W = A^{-1/2} V B^{-1/2}
     penalty, *more = [p for p in penalties if not _is_regular(p)]
     others = [p for p in penalties if p is not penalty]
     if more:
@@ -190,38 +171,27 @@ def _in_covariance_coordinates(data, penalties, target, accuracy):
         )
     left, right = penalty.rows.power(-0.5), penalty.columns.power(-0.5)
 
-    def product(flat):
-        V = flat.reshape(data.shape)
+    def product(V):
         W = two_sided_product(left, V, right)
-        return (
-            two_sided_product(left, data.product(W) + sum(p.product(W) for p in others), right) + V
-        ).ravel()
+        return two_sided_product(left, data.product(W) + sum(p.product(W) for p in others), right) + V
 
-    system = _operator(target.size, product)
-    V, _ = cg(
-        system, two_sided_product(left, target, right).ravel(), rtol=accuracy, maxiter=10 * target.size + 100
-    )
-    return two_sided_product(left, V.reshape(data.shape), right)
+    turned = two_sided_product(left, target, right)
+    V = conjugate_gradients(product, turned, tol=accuracy, most=most)
+    return two_sided_product(left, V, right)
 
 
-def task_preconditioner(data: QuadraticData, penalties: list[SylvesterPenalty]):
-    """W -> (K_i + sum_k (B_k)_ii A_k)^{-1} w_i, one factorization a task; None where that is too expensive."""
+def _task_preconditioner(data: QuadraticData, penalties: list[SylvesterPenalty]):
+    """W -> (K_i + sum_k (B_k)_ii A_k)^{-1} w_i, one factorization a task; W itself where that is too expensive."""
     d, m = data.shape
     if d > SETTINGS.preconditioner_features or m * d * d > 50_000_000:
-        return None
-    inverses = np.linalg.inv(task_systems(data, penalties))
-    return lambda W: np.matmul(inverses, np.ascontiguousarray(W.T)[:, :, None])[:, :, 0].T
-
-
-def task_systems(data: QuadraticData, penalties: list[SylvesterPenalty]) -> np.ndarray:
-    """(m, d, d): the diagonal blocks of the system, K_i + sum_k (B_k)_ii A_k."""
-    d, m = data.shape
+        return np.copy
     systems = np.array(np.broadcast_to(data.gram, (m, d, d)))
     for penalty in penalties:
         B = penalty.columns
         diagonal = np.square(B.basis) @ (B.values - B.rest) + B.rest
         systems += diagonal[:, None, None] * penalty.rows.dense()
-    return systems
+    inverses = np.linalg.inv(systems)
+    return lambda W: np.matmul(inverses, np.ascontiguousarray(W.T)[:, :, None])[:, :, 0].T
 
 
 def _is_regular(penalty: SylvesterPenalty) -> bool:

@@ -13,6 +13,8 @@ from scipy.optimize import minimize_scalar
 from mtldsl.normal_form.best_constants import best_constants
 from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
 from mtldsl.normal_form.term import MapEntry
+from mtldsl.solvers.linear_systems.task_matrices import BlockLayout
+from mtldsl.solvers.numerics.conjugate_gradients import conjugate_gradients
 from mtldsl.solvers.numerics.operator_splitting import project_blocks
 
 #: A change of a value below this, relative to its size, is rounding.
@@ -122,27 +124,18 @@ def _true_labels(loss: LossTerm, u: np.ndarray) -> np.ndarray:
 
 def _fit(form: NormalForm, labels: list[np.ndarray], inverse: Blocks) -> Blocks:
     """v near argmin sum ||A v - labels||^2."""
+    layout = BlockLayout(form)
     nothing = [loss.predictions(form.zeros()) for loss in form.losses]  # of the maps' constant parts
-    v, residual = form.zeros(), labels
-    direction, before = None, 1.0
-    for _ in range(SETTINGS.fit_steps):
-        g = _adjoint(form, residual)
-        scaled = {name: inverse[name] * g[name] for name in g}
-        now = sum(float(np.vdot(g[name], scaled[name])) for name in g)
-        if direction is None:
-            direction, first = scaled, now
-        elif now <= 1e-12 * first:
-            break
-        else:
-            direction = {name: scaled[name] + now / before * direction[name] for name in g}
-        images = [loss.predictions(direction) - z for loss, z in zip(form.losses, nothing, strict=True)]
-        curvature = sum(float(z @ z) for z in images)
-        if not 0.0 < curvature < np.inf:
-            break
-        step, before = now / curvature, now
-        v = {name: v[name] + step * direction[name] for name in v}
-        residual = [r - step * z for r, z in zip(residual, images, strict=True)]
-    return v
+    scale = layout.flat(inverse)
+
+    def apply(v: np.ndarray) -> np.ndarray:
+        x = layout.blocks(v)
+        images = [loss.predictions(x) - z for loss, z in zip(form.losses, nothing, strict=True)]
+        return layout.flat(_adjoint(form, images))
+
+    rhs, most = layout.flat(_adjoint(form, labels)), SETTINGS.fit_steps
+    found = conjugate_gradients(apply, rhs, tol=1e-6, most=most, precondition=lambda r: scale * r)
+    return layout.blocks(found)
 
 
 def _adjoint(form: NormalForm, u: list[np.ndarray]) -> Blocks:
