@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mtldsl.normal_form.form import LossTerm
+from mtldsl.normal_form.form import Blocks, LossTerm
 from mtldsl.normal_form.reductions.block_reductions import has_one_maximum_a_task
 from mtldsl.normal_form.terms.structured_term import Mixture
 from mtldsl.solvers.solver import FLOPS_PER_CALL
@@ -19,12 +19,9 @@ def has_oracle(loss: LossTerm) -> bool:
     return loss.atom.max_affine and loss.atom.labels != "indicators"
 
 
-def intercept_unit(loss: LossTerm) -> float:
+def _intercept_unit(tasks: Any) -> float:
     """The root mean square of a typical feature: typical is what most of the data's energy lies in."""
-    squares: Any = sum(
-        np.asarray((X.power(2) if loss.tasks.is_sparse else X**2).sum(axis=0)).ravel()
-        for X in loss.tasks.inputs
-    ) / float(np.sum(loss.tasks.counts))
+    squares = np.square(tasks.column_lengths).sum(axis=1) / float(np.sum(tasks.counts))
     return float(np.sqrt((squares @ squares) / squares.sum())) if squares.sum() > 0 else 1.0
 
 
@@ -48,11 +45,12 @@ class Oracle:
     def __init__(self, loss: LossTerm):
         self.loss: Any = loss  # where `_by_task`, a term that knows its tasks apart
         self.tasks = loss.tasks
+        self.block: Any = loss.map.identity_of  # None where it is of an expression of weights
         self.has_intercept = bool(loss.intercepts)
         self.calls = 0.0
         self.coefficients = np.asarray(loss.coefficients, float)
         self.size = self.tasks.n_features + self.has_intercept
-        self.unit = intercept_unit(loss) if self.has_intercept else 1.0
+        self.unit = _intercept_unit(self.tasks) if self.has_intercept else 1.0
         self._by_task = has_one_maximum_a_task(loss)
         self._find = self._of_tasks if self._by_task else self._of_samples
 
@@ -69,6 +67,17 @@ class Oracle:
         return (
             mine.tasks is theirs.tasks and mine.atom is theirs.atom and mine.intercepts == theirs.intercepts
         )
+
+    def stacked(self, blocks: Blocks) -> np.ndarray:
+        """V (m, D) of weights and intercepts as the form has them."""
+        rows = [blocks[self.block], *(blocks[name] / self.unit for name in self.loss.intercepts)]
+        return np.vstack(rows).T.copy()
+
+    def blocks(self, V: np.ndarray) -> Blocks:
+        """The point V (m, D) as the form has it."""
+        d = self.tasks.n_features
+        weights = {self.block: V[:, :d].T.copy()}
+        return weights | {name: self.unit * V[:, d:].T for name in self.loss.intercepts}
 
     def predictions(self, V: np.ndarray) -> np.ndarray:
         """Flat predictions (N,) of V (m, D)."""
@@ -159,6 +168,9 @@ def _highest(atom, z, y) -> tuple[np.ndarray, np.ndarray]:
 # --------------------------------------------------------------------------------------------------------------
 # The planes that are kept of every task's loss, and quadratic programs over them.
 
+#: Arrays of a bundle, a row a task.
+BUNDLE_ARRAYS = ("planes", "gram", "deltas", "beta", "idle", "counts")
+
 
 class Bundle:
     """Planes of all tasks: slopes in the weights (with the intercept as a last entry), offsets, weights beta on a simplex.
@@ -183,7 +195,7 @@ class Bundle:
         """With the planes of a run before, where they are planes of the same data and metrics; coefficients may have changed."""
         bundle = cls(oracle)
         if before is not None and before.oracle.is_of_the_same(oracle):
-            for name in ("planes", "gram", "deltas", "beta", "idle", "counts"):
+            for name in BUNDLE_ARRAYS:
                 setattr(bundle, name, getattr(before, name).copy())
             bundle.stored = [list(planes) for planes in before.stored]
         return bundle
