@@ -16,7 +16,6 @@ from mtldsl.solvers.design.kernel_arguments import (
     LabelingWeights,
     LabelledRows,
     PenaltyScales,
-    Workspace,
 )
 from mtldsl.utils.jit import compiled
 
@@ -204,9 +203,8 @@ def _moved_squares(gamma, line, squares, products, moved):
 
 
 @compiled(inside=True, nogil=True, error_model="numpy")
-def _line_search(gamma, line, products, squares, order, r, tau, room):
+def _line_search(gamma, line, products, squares, order, r, tau, norms, eta, moved, tried):
     """The step at which the dual value stops rising, from a first guess on, by regula falsi (Illinois)."""
-    norms, eta, moved, tried = room.norms, room.eta, room.moved, room.tried
     change, longest, rise = line.change, line.longest, line.rise
     n, groups, ups, downs = change.n, change.groups, change.up, change.down
     bend = 2.0 * line.g * line.length
@@ -271,19 +269,14 @@ def _add(Z, changes, x, nodes, seen):
 
 
 @compiled(nogil=True, error_model="numpy")
-def ascend(visits, rows, cliques, penalty, weights, mixtures, search, room, steps, accuracy):
+def ascend(visits, rows, cliques, penalty, weights, mixtures, search, steps, accuracy):
     """One pass over the samples `visits`; returns (the sum of weighted gaps seen, samples whose cache was full).
 
-    rows, cliques, penalty, weights, mixtures, search, room: `LabelledRows`, `CliqueArrays`, `PenaltyScales`, `LabelingWeights`, `LabelingMixtures`, `InferencePlan` and
-    `Workspace` as plain tuples. Changed are weights and mixtures.
+    rows, cliques, penalty, weights, mixtures, search: `LabelledRows`, `CliqueArrays`, `PenaltyScales`, `LabelingWeights`, `LabelingMixtures` and
+    `InferencePlan` as plain tuples. Changed are weights and mixtures.
     """
     rows, cliques, penalty = LabelledRows(*rows), CliqueArrays(*cliques), PenaltyScales(*penalty)
-    weights, mixtures, search, room = (
-        LabelingWeights(*weights),
-        LabelingMixtures(*mixtures),
-        InferencePlan(*search),
-        Workspace(*room),
-    )
+    weights, mixtures, search = LabelingWeights(*weights), LabelingMixtures(*mixtures), InferencePlan(*search)
     # read once: arrays that are read from a tuple in a loop are counted by reference at every turn
     truth, costs, labels, alpha, counts = (
         rows.truth,
@@ -300,15 +293,18 @@ def ascend(visits, rows, cliques, penalty, weights, mixtures, search, room, step
     lengths_seen, features_seen = rows.lengths_seen, rows.seen
     eliminates, enumerates = search.eliminates, search.enumerates
     plan, work, iwork = search.plan, search.work, search.iwork
-    patterns, dear, paid = search.patterns, search.dear, room.paid
+    patterns, dear = search.patterns, search.dear
     K, q, S = truth.shape[1], sizes.size, starts[-1]
-    products, scores, changes, seen = room.products, room.scores, room.changes, room.seen
-    margins, label, values, entries = room.margins, room.label, room.values, room.entries
-    factors, groups, up, down = room.factors, room.groups, room.up, room.down
+    products, scores, changes, seen = np.empty(S), np.empty(S), np.empty(S), np.empty(sought.size)
+    margins, label = np.empty(2 * K), np.empty(K, np.uint8)
+    # of every labelling of a sample's mixture, and of the one found: its score, what it costs as a whole, and its entries
+    values, paid, entries = np.empty(slots), np.empty(slots + 1), np.empty((slots + 1, K + q), np.int64)
+    factors, norms, eta, moved, tried = np.empty(q), np.empty(q), np.empty(q), np.empty(q), np.empty(q)
+    groups, up, down = np.empty(q, np.int64), np.empty(q, np.int64), np.empty(q, np.int64)
     for s in range(S):
         changes[s] = 0.0
     gap, full = 0.0, 0
-    _factors(squares, order, r, tau, room.norms, room.eta, factors)
+    _factors(squares, order, r, tau, norms, eta, factors)
     for visit in range(visits.size):
         i = visits[visit]
         w, of_nodes, length, x = of_samples[i], lengths[i], lengths_seen[i], X[i]
@@ -356,7 +352,7 @@ def ascend(visits, rows, cliques, penalty, weights, mixtures, search, room, step
                 fall += factors[groups[j]] * (2.0 * g * length)
             gamma = min(rise / fall, longest) if fall > 0.0 else longest
             if q > r:
-                gamma = _line_search(gamma, line, products, squares, order, r, tau, room)
+                gamma = _line_search(gamma, line, products, squares, order, r, tau, norms, eta, moved, tried)
             # the whole weight goes, to the last bit, where the step is the longest
             if gamma >= longest:
                 gamma = longest
@@ -366,7 +362,7 @@ def ascend(visits, rows, cliques, penalty, weights, mixtures, search, room, step
             alpha[i, high] += gamma
             changed = True
             _take(gamma, w, per_node, of_nodes, line, higher, lower, squares, products, changes)
-            _factors(squares, order, r, tau, room.norms, room.eta, factors)
+            _factors(squares, order, r, tau, norms, eta, factors)
             _fill_scores(products, factors, margins, starts, scores)
             if has_gaps:
                 leave_induced(table, sizes, starts, truth[i], scores)
