@@ -74,7 +74,8 @@ class PlaneModel(PlaneRounds):
     ):
         super().__init__(form, oracle, bundle, first.copy())
         self.modulus, self.bound = modulus, -math.inf
-        self.duals, self.function_duals = bundle.duals(), None
+        self.duals: Any = bundle.duals()
+        self.function_duals: list | None = None
         self.programs = self.looks = 0
 
     def minimize(self, objective: float) -> np.ndarray:
