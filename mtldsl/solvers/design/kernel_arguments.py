@@ -120,22 +120,19 @@ class InferencePlan(NamedTuple):
     dear: Any = None
 
 
-class LabelingChange(NamedTuple):
-    """Between two labellings of a sample, inside a loop: the first n of these arrays say which cliques choose another entry, which one,
-    and which one before."""
+class DualLine(NamedTuple):
+    """The dual value along a step of a sample, from one labelling to another, inside a loop.
+
+    n, groups, up, down : the first n of these arrays say which cliques choose another entry, which one, and which one before
+    g, length           : how far a clique's weights move for a unit of the step; the square of the sample's length
+    longest             : the longest step.  rise : where the derivative begins
+    base, fall          : what nodes add to it is base, less fall for a unit of the step
+    """
 
     n: int
     groups: np.ndarray
     up: np.ndarray
     down: np.ndarray
-
-
-class DualLine(NamedTuple):
-    """The dual value along a step of a sample, from one labelling to another: what changes; how far a clique's weights move for a unit of
-    the step; the square of the sample's length; the longest step. Its derivative begins at rise; what nodes add to it is base, less fall
-    for a unit of the step."""
-
-    change: LabelingChange
     g: Any
     length: Any
     longest: float

@@ -11,7 +11,6 @@ from mtldsl.solvers.design.kernel_arguments import (
     CliqueArrays,
     DualLine,
     InferencePlan,
-    LabelingChange,
     LabelingMixtures,
     LabelingWeights,
     LabelledRows,
@@ -193,8 +192,7 @@ def _changed_cliques(higher, lower, scores, of_a_node, groups, up, down):
 @compiled(inside=True, nogil=True, error_model="numpy")
 def _moved_squares(gamma, line, squares, products, moved):
     """Into `moved`, the squared norms of the cliques after a step gamma; the derivatives need no more of them than these."""
-    change, g, length = line.change, line.g, line.length
-    n, groups, ups, downs = change.n, change.groups, change.up, change.down
+    n, groups, ups, downs, g, length = line.n, line.groups, line.up, line.down, line.g, line.length
     for c in range(squares.size):
         moved[c] = squares[c]
     for j in range(n):
@@ -205,8 +203,8 @@ def _moved_squares(gamma, line, squares, products, moved):
 @compiled(inside=True, nogil=True, error_model="numpy")
 def _line_search(gamma, line, products, squares, order, r, tau, norms, eta, moved, tried):
     """The step at which the dual value stops rising, from a first guess on, by regula falsi (Illinois)."""
-    change, longest, rise = line.change, line.longest, line.rise
-    n, groups, ups, downs = change.n, change.groups, change.up, change.down
+    n, groups, ups, downs = line.n, line.groups, line.up, line.down
+    longest, rise = line.longest, line.rise
     bend = 2.0 * line.g * line.length
     lower, upper_end, at_lower, at_upper = 0.0, longest, rise, 0.0
     bracketed = False
@@ -237,8 +235,7 @@ def _line_search(gamma, line, products, squares, order, r, tau, norms, eta, move
 @compiled(inside=True, nogil=True, error_model="numpy")
 def _take(gamma, w, per_node, of_nodes, line, higher, lower, squares, products, changes):
     """The step: `changes` says what it adds to the weights, in units of the sample's inputs, whose length squared `of_nodes` labels see."""
-    change, g, length = line.change, line.g, line.length
-    n, groups, ups, downs = change.n, change.groups, change.up, change.down
+    n, groups, ups, downs, g, length = line.n, line.groups, line.up, line.down, line.g, line.length
     for k in range(higher.size - squares.size):
         a, b = higher[k], lower[k]
         if a != b:
@@ -346,7 +343,7 @@ def ascend(visits, rows, cliques, penalty, weights, mixtures, search, steps, acc
             )
             base += paid[high] - paid[low]
             g = w * per_clique
-            line = DualLine(LabelingChange(n, groups, up, down), g, length, longest, rise, base, fall)
+            line = DualLine(n, groups, up, down, g, length, longest, rise, base, fall)
             # the best step were the shares of the cliques what they are
             for j in range(n):
                 fall += factors[groups[j]] * (2.0 * g * length)
