@@ -28,7 +28,7 @@ class TwoBlockADMMSettings:
     idle_rounds     : without weight after which a plane is dropped
     programs_tol    : relative gap from which on linear programs take over where there are any
     programs_rounds : they come at once where they cost no more than so many rounds
-    programs_factor : of their expected cost, which they may take, and of the rounds before they come again
+    programs_factor : of their expected cost, which they may take then
     """
 
     pull_share: float = 0.5
@@ -257,15 +257,7 @@ class TwoBlockADMM(PlaneRounds):
             self.S, self.mu = state["S"].copy(), state["mu"]
             self.first_mu = self.mu
         self.estimate = DualEstimate(form, self.d)
-        self.finish_at, self.next_programs, self.price = None, np.inf, np.inf
-        if LinearFinish.fits(form):
-            self.price = LinearFinish.price(self.oracle)
-            rounds = self.price / self.oracle.work
-            self.as_many = SETTINGS.programs_factor * rounds
-            self.finish_at, self.next_programs = (
-                SETTINGS.programs_tol,
-                1 if rounds <= SETTINGS.programs_rounds else self.as_many,
-            )
+        self.finish_at = SETTINGS.programs_tol if LinearFinish.fits(form) else -np.inf
         self.rounds_worth = 0.0  # rounds, programs counted as so many
 
     # ---------------------------------------------------------------------------------------------- the loop
@@ -273,10 +265,11 @@ class TwoBlockADMM(PlaneRounds):
     def run(self, max_iter: int, watch: Watch) -> Point:
         tasks, shown, next_show = np.arange(self.m), 0, 1
         best_S, best_F = self.S, np.inf
-        if self.next_programs <= 1:  # before the quadratic programs, which need not be compiled then
-            best_S, best_F, is_done = self._by_programs(
-                best_S, best_F, 1, SETTINGS.programs_factor * self.price, watch
-            )
+        price = LinearFinish.price(self.oracle)
+        if self.finish_at > 0.0 and price <= SETTINGS.programs_rounds * self.oracle.work:
+            # before the quadratic programs, which need not be compiled then
+            budget = SETTINGS.programs_factor * price
+            best_S, best_F, is_done = self._by_programs(best_S, best_F, 1, budget, watch)
             if is_done or watch.expired:
                 return self.shown
         for iteration in range(1, max_iter + 1):
@@ -292,14 +285,11 @@ class TwoBlockADMM(PlaneRounds):
                     best_F, best_S = value, self.S
                 self.bundle.add(at_S, tasks)
                 gap = self.estimate.gap(best_F)
-                is_near = self.finish_at is not None and gap <= self.finish_at
-                if is_near or self.next_programs <= iteration:
-                    budget = np.inf if is_near else SETTINGS.programs_factor * self.price
-                    best_S, best_F, is_done = self._by_programs(best_S, best_F, iteration, budget, watch)
+                if gap <= self.finish_at:
+                    best_S, best_F, is_done = self._by_programs(best_S, best_F, iteration, np.inf, watch)
                     if is_done:
                         return self.shown
-                    if is_near and self.finish_at is not None:
-                        self.finish_at *= 0.1  # too hard a program yet
+                    self.finish_at *= 0.1  # too hard a program yet
             last = iteration == max_iter or watch.expired
             close = look and self.estimate.gap(best_F) <= self.tol
             self.rounds_worth = iteration + self.bundle.work / self.oracle.work
@@ -324,7 +314,6 @@ class TwoBlockADMM(PlaneRounds):
         finish = LinearFinish(self.form, self.oracle, self.bundle)
         found, beta, shrink, objective = finish.run(S, 0.3 * self.tol, budget, lambda: watch.expired)
         self.shown = self._point(found, iteration, beta, shrink)
-        self.next_programs = max(2 * iteration, self.as_many)
         is_done = watch(self.shown)
         return (found, objective, is_done) if objective < F else (S, F, is_done)
 
