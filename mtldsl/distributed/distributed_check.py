@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
 
@@ -45,19 +46,7 @@ class PartsCheckSettings:
 SETTINGS = PartsCheckSettings()
 
 
-def _sums_of_part(part: PartitionTasks, atom: Any, function: Callable, W, b) -> TaskSum:
-    """Add up losses and weights (k, 2) of every task's rows."""
-    one, V, c = (
-        SimpleNamespace(atom=atom, tasks=part.tasks),
-        part.columns(W),
-        None if b is None else b[part.which],
-    )
-    with np.errstate(all="ignore"):
-        sums = sums_of_tasks(one, pointwise(function, one, predictions(part.tasks, V, c)))
-    return TaskSum(part.which, np.stack([sums, totals_of(part.tasks)], axis=1))
-
-
-def _rounding_of_part(part: PartitionTasks, atom: Any, function, size, W, b, W_sizes, b_sizes) -> TaskSum:
+def _sums_of_part(part: PartitionTasks, atom: Any, function, size, W, b, W_sizes, b_sizes) -> TaskSum:
     """Add up losses, bounds of their rounding, and weights (k, 3)."""
     one, tasks, own = SimpleNamespace(atom=atom, tasks=part.tasks), part.tasks, part.which
     with np.errstate(all="ignore"):
@@ -130,8 +119,8 @@ class PartsCheck:
             return None
         if not self.is_of_samples:
             return self._of_whole_tasks()
-        sums = self._run(_sums_of_part, self.W, self.b)
-        return self._together(sums[:, 0], self._totals(sums[:, 1]))
+        sums, _, totals = self._sums
+        return self._together(sums, totals)
 
     def own(self) -> float:
         """Return the term as the normal form has it, over the parts that are looked at."""
@@ -148,19 +137,24 @@ class PartsCheck:
             plain = self._of_whole_tasks()
             moved = [self._of_whole_tasks(direction) for direction in range(SETTINGS.sign_directions)]
             return rounding_seen(plain, moved)
-        sums = self._run(_rounding_of_part, self.definition.size, self.W, self.b, *self.sizes())
-        totals = self._totals(sums[:, 2])
+        sums, rounding, totals = self._sums
         if self.definition.of_sum is None:
-            return abs(self._together(sums[:, 1], totals))
-        low, high = np.maximum(sums[:, 0] - sums[:, 1], 0.0), sums[:, 0] + sums[:, 1]
+            return abs(self._together(rounding, totals))
+        low, high = np.maximum(sums - rounding, 0.0), sums + rounding
         return abs(self._together(high, totals) - self._together(low, totals))
 
-    def _run(self, function: Callable, *given) -> np.ndarray:
-        """Add up (m, ...) a function of samples over the parts."""
-        assert self.definition is not None
-        found = self.parts.run(function, self.term.atom, self.definition.function, *given)
+    @cached_property
+    def _sums(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(losses, bounds of their rounding, weights of the samples) of every task, (m,) each, added up over the parts."""
+        definition, tasks = self.definition, self.term.tasks
+        assert definition is not None
+        sent = definition.function, definition.size, self.W, self.b, *self.sizes()
+        found = self.parts.run(_sums_of_part, self.term.atom, *sent)
         found = _NOTHING if found is None else found  # of parts without a labelled row
-        return found.of_all(self.term.tasks.n_tasks)
+        sums, rounding, totals = found.of_all(tasks.n_tasks).T
+        if self.parts.n_parts < tasks.parts.n_parts:
+            totals = tasks.label_facts.weights if tasks.is_weighted else tasks.counts
+        return sums, rounding, totals
 
     def _of_whole_tasks(self, direction: int | None = None) -> float:
         assert self.definition is not None
@@ -168,13 +162,6 @@ class PartsCheck:
         columns, _ = self.parts.run(_columns, self.W, self.b, self.sizes(), direction, stateful=True)
         sums = self.parts.exchanged(columns, n_tasks, _of_tasks, *given)[1].of_all(n_tasks)
         return self._together(sums[:, 0], sums[:, 1])
-
-    def _totals(self, seen: np.ndarray) -> np.ndarray:
-        """Return the weights (m,) of every task's samples: those seen, where all parts were."""
-        tasks = self.term.tasks
-        if self.parts.n_parts == tasks.parts.n_parts:
-            return seen
-        return tasks.label_facts.weights if tasks.is_weighted else tasks.counts
 
     def _together(self, sums: np.ndarray, totals: np.ndarray) -> float:
         """Return what a term is whose tasks' losses add up to these sums (m,)."""

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mtldsl.atoms.losses.regression import SquaredLoss
-from mtldsl.certificates.dual_bound import dual_bound
 from mtldsl.distributed.distributed_solver import CheckpointFolder, DistributedRun, DistributedSolver
-from mtldsl.distributed.distributed_term import DistributedDual, DistributedTerm
+from mtldsl.distributed.distributed_term import DistributedDual, DistributedTerm, step_between
 from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
 from mtldsl.normal_form.reductions.block_reductions import has_one_maximum_a_task
 from mtldsl.normal_form.terms.row_statistics import moments_of
@@ -47,10 +46,7 @@ class TaskSquares:
 
     def curvature(self, y: Blocks, u: DistributedDual, old: Blocks, old_u: DistributedDual) -> float:
         """The most over the tasks of the curvature seen between two points, relative to the steepest."""
-        D = self.loss.map.forward(y) - self.loss.map.forward(old)
-        b = np.zeros(D.shape[1])
-        for name in self.loss.intercepts:
-            b = b + (y[name] - old[name])[0]
+        D, b = step_between(self.loss, y, old)
         rise = np.einsum("dm,dm->m", D, u.adjoint - old_u.adjoint) + b * (
             self.loss.sums(u) - self.loss.sums(old_u)
         )
@@ -179,11 +175,9 @@ class _DistributedMajorizationRun(DistributedRun):
             squares.at(y, u.adjoint, loss.sums(u), self.theta * squares.steepest)
             for loss, squares, u in zip(self.form.losses, self.squares, duals, strict=True)
         ]
-        bound = dual_bound(self.form, y, duals, self.inner.duals)[0]
-        size = max(abs(objective), np.finfo(float).tiny)
-        gap = min((objective - bound) / size, 1.0) if math.isfinite(bound) else 1.0
         # multipliers are off by the root of what the objective is off by
-        self.missing = min(SETTINGS.inner_error_share * gap * gap * size, self.missing)
+        error = SETTINGS.inner_error_share * self.inner_error(y, duals, objective)
+        self.missing = min(error, self.missing)
         found = self.inner.solve(terms, y, self.missing)
         for loss, squares, u in zip(self.form.losses, self.squares, duals, strict=True):
             found |= squares.intercepts(found, y, loss.sums(u), self.theta * squares.steepest)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from mtldsl.atoms.losses.regression import SquaredLoss
-from mtldsl.certificates.dual_bound import dual_bound
 from mtldsl.data.products import require_gram_memory
 from mtldsl.data.tasks import Tasks
 from mtldsl.distributed.distributed_solver import (
@@ -17,7 +16,7 @@ from mtldsl.distributed.distributed_solver import (
     DistributedSolver,
     sum_over_samples,
 )
-from mtldsl.distributed.distributed_term import DistributedDual, DistributedTerm
+from mtldsl.distributed.distributed_term import DistributedDual, DistributedTerm, step_between
 from mtldsl.distributed.dual_statistics import DualStatistics, Slab, weighted_grams
 from mtldsl.distributed.partitions import PartitionTasks
 from mtldsl.errors import SolverError
@@ -201,17 +200,13 @@ class NewtonModel:
 
     def intercepts(self, x: Blocks, y: Blocks, sums: np.ndarray) -> Blocks:
         """The best ones beside new weights."""
-        step = -sums / self.totals - np.einsum("dm,dm->m", self.centres, self._moved(x, y))
+        moved = self.loss.map.forward(x) - self.loss.map.forward(y)
+        step = -sums / self.totals - np.einsum("dm,dm->m", self.centres, moved)
         return {name: y[name] + step[None, :] for name in self.loss.intercepts}
-
-    def _moved(self, x: Blocks, y: Blocks) -> np.ndarray:
-        return self.loss.map.forward(x) - self.loss.map.forward(y)
 
     def rise(self, x: Blocks, y: Blocks, adjoint: np.ndarray, sums: np.ndarray) -> float:
         """The model's value at x, from y."""
-        D, b = self._moved(x, y), np.zeros(self.m)
-        for name in self.loss.intercepts:
-            b = b + (x[name] - y[name])[0]
+        D, b = step_between(self.loss, x, y)
         ends = np.vstack([D, b[None, :]])
         curved = float(np.einsum("im,mij,jm->", ends, self.H, ends, optimize=True))
         return float(np.vdot(adjoint, D) + sums @ b) + 0.5 * curved
@@ -335,10 +330,8 @@ class _DistributedNewtonRun(DistributedRun):
         """Return what a step may be off by."""
         if not self.loss.atom.smooth:
             return SETTINGS.inner_error_share * told["moved"] / self.penalty or math.inf
-        here = told["here"]
-        bound = dual_bound(self.form, self.x, [DistributedDual.of(told["seen"])], self.inner.duals)[0]
-        gap = min((here - bound) / max(abs(here), np.finfo(float).tiny), 1.0) if math.isfinite(bound) else 1.0
-        return SETTINGS.inner_error_share * gap * gap * abs(here)
+        u = DistributedDual.of(told["seen"])
+        return SETTINGS.inner_error_share * self.inner_error(self.x, [u], told["here"])
 
     def _promised(self, model: NewtonModel, told: dict, new: Blocks) -> float:
         """Return what the model says of the loss there."""

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mtldsl.atoms.prox.composition import prox_of_sum, unsupported_reason
+from mtldsl.atoms.prox.composition import unsupported_reason
 from mtldsl.certificates.dual_bound import dual_bound
 from mtldsl.distributed.distributed_solver import SETTINGS as DISTRIBUTED
 from mtldsl.distributed.distributed_solver import CheckpointFolder, DistributedRun, DistributedSolver
 from mtldsl.distributed.distributed_structured_term import DistributedStructuredTerm, PlaneDual
 from mtldsl.normal_form.form import NormalForm, single_block
 from mtldsl.normal_form.reductions.block_reductions import has_one_maximum_a_task
-from mtldsl.solvers.cutting_planes.oracle import Bundle, WeightPlanes
+from mtldsl.solvers.cutting_planes.oracle import BUNDLE_ARRAYS, Bundle, Oracle, WeightPlanes
+from mtldsl.solvers.cutting_planes.plane_rounds import PlaneRounds
 from mtldsl.solvers.solver import Point, Watch
 
 # --------------------------------------------------------------------------------------------------------------
@@ -30,9 +31,7 @@ class DistributedPlanesSettings:
     look_rounds       : rounds between two looks at the model's own gap
     max_rounds        : rounds
     model_gap_share   : of the gap, that the model may leave
-    unbalanced_ratio  : of residuals, from which on the penalty changes
     relaxation_factor : over-relaxation
-    program_tol       : of the quadratic programs
     initial_way_share : of the way from the best point to the model's, at which the first look asks; the next ask at the share that was best last, nearer, farther, and at the model's point
     min_way_share     : of it
     nearer_factor     : of the share, for what is nearer
@@ -42,9 +41,7 @@ class DistributedPlanesSettings:
     look_rounds: int = 10
     max_rounds: int = 300
     model_gap_share: float = 0.1
-    unbalanced_ratio: float = 5.0
     relaxation_factor: float = 1.6
-    program_tol: float = 1e-13
     initial_way_share: float = 0.3
     min_way_share: float = 0.01
     nearer_factor: float = 1.0 / 3.0
@@ -65,56 +62,32 @@ def modulus_of(form: NormalForm) -> float | None:
     return total if total > 0.0 else None
 
 
-class PlaneModel:
+class PlaneModel(PlaneRounds):
     """minimize h(S) + sum_i c_i model_i(w_i) subject to W = S (tasks first): one quadratic program a task beside squares alone, else the rounds
     of `TwoBlockADMM`, which go on from where they ended at the last look.
 
-    duals, shares : the multipliers at the last minimizer, of the loss and of the functions
+    duals, function_duals : the multipliers at the last minimizer, of the loss and of the functions
     """
 
     def __init__(
-        self,
-        form: NormalForm,
-        oracle: Any,
-        bundle: Bundle,
-        first: np.ndarray,
-        modulus: float | None,
-        blocks: Callable,
+        self, form: NormalForm, oracle: Any, bundle: Bundle, first: np.ndarray, modulus: float | None
     ):
-        self.form, self.oracle, self.bundle, self.modulus, self.blocks = form, oracle, bundle, modulus, blocks
-        self.terms = [(f.coefficient, f.atom) for f in form.functions]
-        self.sum_prox: Any = prox_of_sum(self.terms)  # refuses() lets through only sums that have one
-        self.d = form.shapes[form.weight_blocks[0].name][0]
-        self.c = oracle.coefficients
-        self.W = self.S = first.copy()
-        self.Z, self.mu = -self.c[:, None] * bundle.slopes(), self._first_penalty()
-        self.bound, self.duals, self.shares = -math.inf, bundle.duals(), None
+        super().__init__(form, oracle, bundle, first.copy())
+        self.modulus, self.bound = modulus, -math.inf
+        self.duals: Any = bundle.duals()
+        self.function_duals: list | None = None
         self.programs = self.looks = 0
-
-    def _first_penalty(self) -> float:
-        """Multipliers over weights: the size of a norm's multipliers, or of slopes, over a step to where the first planes are zero."""
-        last = self.bundle.counts - 1
-        rows = np.arange(len(last))
-        lengths = np.linalg.norm(self.bundle.planes[rows, last], axis=1)
-        reach = np.divide(
-            self.bundle.deltas[rows, last], lengths, out=np.zeros_like(lengths), where=lengths > 0
-        ).mean()
-        norms = sum(c for c, atom in self.terms if atom.norm)
-        size = norms if norms > 0 else float(np.mean(self.c * lengths))
-        return size / reach if reach > 0 and size > 0 else 1.0
 
     def minimize(self, objective: float) -> np.ndarray:
         """S (m, D); objective: of the best point so far, which tells how exact it has to be."""
         self.looks += 1
         if self.modulus is not None:
             self.programs += 1
-            W, _ = self.bundle.proximal_steps(
-                np.zeros_like(self.W), self.c / self.modulus, SETTINGS.program_tol
-            )
+            W, _ = self.bundle.proximal_steps(np.zeros_like(self.W), self.coefficients / self.modulus)
             self.duals = self.bundle.duals()
             return W
         for k in range(1, SETTINGS.max_rounds + 1):
-            moved = self._round()
+            self.round(SETTINGS.relaxation_factor)
             self.programs += 1
             if k % SETTINGS.look_rounds:
                 continue
@@ -124,46 +97,19 @@ class PlaneModel:
             if here - bound <= SETTINGS.model_gap_share * (objective - self.bound):
                 break
             if k % (2 * SETTINGS.look_rounds) == 0:
-                self._balance(moved)
+                self.balance()
         return self.S
 
     @property
     def programs_a_look(self) -> float:
         return self.programs / max(self.looks, 1)
 
-    def _round(self) -> float:
-        """Return how far S moved."""
-        mu, before = self.mu, self.S
-        self.S = self._prox(self.W + self.Z / mu)
-        B = SETTINGS.relaxation_factor * self.S + (1.0 - SETTINGS.relaxation_factor) * self.W - self.Z / mu
-        self.W, _ = self.bundle.proximal_steps(B, self.c / mu, SETTINGS.program_tol)
-        self.Z = -self.c[:, None] * self.bundle.slopes()
-        return float(np.linalg.norm(self.S - before))
-
-    def _prox(self, V: np.ndarray) -> np.ndarray:
-        """The prox of the functions on the weights; the intercepts are free."""
-        S = V.copy()
-        S[:, : self.d] = self.sum_prox.prox(V[:, : self.d].T, 1.0 / self.mu).T
-        return S
-
     def _value(self) -> float:
-        x = self.blocks(self.S)
-        return float(self.c @ self.bundle.values(self.S)) + sum(f.value(x) for f in self.form.functions)
+        return float(self.coefficients @ self.bundle.values(self.S)) + self.functions(self.S)
 
     def _bound(self) -> float:
-        self.duals = self.bundle.duals()
-        if len(self.terms) > 1:
-            self.shares = self.sum_prox((self.W + self.Z / self.mu)[:, : self.d].T, 1.0 / self.mu)[1]
-        return dual_bound(self.form, self.blocks(self.S), [self.duals], self.shares)[0]
-
-    def _balance(self, moved: float) -> None:
-        """Double or halve the penalty where one residual is many times the other."""
-        size, of_dual = max(np.linalg.norm(self.W), np.linalg.norm(self.S)), np.linalg.norm(self.Z)
-        if not (size > 0.0 and of_dual > 0.0):
-            return
-        primal, dual = np.linalg.norm(self.W - self.S) / size, self.mu * moved / of_dual
-        if max(primal, dual) > SETTINGS.unbalanced_ratio * min(primal, dual):
-            self.mu *= 2.0 if primal > dual else 0.5
+        self.duals, self.function_duals = self.bundle.duals(), self.shares()
+        return dual_bound(self.form, self.oracle.blocks(self.S), [self.duals], self.function_duals)[0]
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -173,28 +119,8 @@ class PlaneModel:
 N_PLANE_NUMBERS = 5
 
 
-class DistributedOracle:
+class DistributedOracle(Oracle):
     """As `Oracle`, for V (m, D): the weights of every task, the intercept last, divided by `unit`. Values and slopes are without coefficients."""
-
-    def __init__(self, loss: DistributedStructuredTerm):
-        self.loss, self.tasks = loss, loss.tasks
-        self.coefficients = np.asarray(loss.coefficients, float)
-        self.has_intercept = bool(loss.intercepts)
-        self.size = self.tasks.n_features + self.has_intercept
-        self.unit = self._unit() if self.has_intercept else 1.0
-        self.calls = 0
-
-    def _unit(self) -> float:
-        """The root mean square of a typical feature: typical is what most of the data's energy lies in."""
-        squares = (self.tasks.column_lengths**2).sum(axis=1) / float(np.sum(self.tasks.counts))
-        return float(np.sqrt((squares @ squares) / squares.sum())) if squares.sum() > 0 else 1.0
-
-    def is_of_the_same(self, other: DistributedOracle) -> bool:
-        """Tell whether planes of the one are planes of the other."""
-        mine, theirs = self.loss, other.loss
-        return (
-            mine.tasks is theirs.tasks and mine.atom is theirs.atom and mine.intercepts == theirs.intercepts
-        )
 
     def point(self, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(weights (d, m), intercepts (m,))."""
@@ -243,31 +169,23 @@ class DistributedOracle:
 # --------------------------------------------------------------------------------------------------------------
 # Where a run of planes is, as numbers and arrays of a checkpoint; and planes, and the model of them, that go on from there.
 
-_OF_BUNDLE = ("planes", "deltas", "beta", "idle", "counts")
 _OF_MODEL = ("W", "S", "Z")
 _NUMBERS = ("mu", "bound", "programs", "looks")
 
 
 def plane_state(bundle: Bundle, model: PlaneModel) -> tuple[dict[str, float], dict[str, np.ndarray]]:
-    """(numbers, arrays). Room without planes is left out: its size is a number, since sums over it have the same bits only where it has."""
-    most = int(bundle.counts.max())
-    arrays = {name: getattr(bundle, name) for name in _OF_BUNDLE}
-    arrays = {name: array[:, :most] if array.ndim > 1 else array for name, array in arrays.items()}
-    arrays["gram"] = bundle.gram[:, :most, :most]
+    """(numbers, arrays)."""
+    arrays = {name: getattr(bundle, name) for name in BUNDLE_ARRAYS}
     arrays["stored"] = np.concatenate([np.array(planes) for planes in bundle.stored])
     arrays |= {name: getattr(model, name) for name in _OF_MODEL}
-    numbers = {name: float(getattr(model, name)) for name in _NUMBERS}
-    return numbers | {"room": float(bundle.beta.shape[1])}, arrays
+    return {name: float(getattr(model, name)) for name in _NUMBERS}, arrays
 
 
-def recalled_planes(oracle: Any, numbers: dict[str, float], arrays: dict[str, np.ndarray]) -> Bundle:
+def recalled_planes(oracle: Any, arrays: dict[str, np.ndarray]) -> Bundle:
     """The planes that `plane_state` has written."""
-    bundle = Bundle(oracle, int(numbers["room"]))
-    most = arrays["planes"].shape[1]
-    for name in _OF_BUNDLE:
-        array = getattr(bundle, name)
-        (array[:, :most] if array.ndim > 1 else array)[...] = arrays[name]
-    bundle.gram[:, :most, :most] = arrays["gram"]
+    bundle = Bundle(oracle)
+    for name in BUNDLE_ARRAYS:
+        setattr(bundle, name, arrays[name].copy())
     ends = np.cumsum(bundle.counts)[:-1]
     bundle.stored = [list(planes) for planes in np.split(arrays["stored"], ends)]
     return bundle
@@ -326,12 +244,11 @@ class _DistributedPlanesRun(DistributedRun):
         super().__init__(form, start, file)
         loss: Any = form.losses[0]
         self.loss: DistributedStructuredTerm = loss
-        block = loss.map.identity_of
-        assert block is not None  # refuses() lets through only a loss of one block itself
-        self.block, self.oracle = block, DistributedOracle(loss)
-        self.d, self.m = form.shapes[block]
+        self.oracle, self.m = DistributedOracle(loss), loss.tasks.n_tasks
         self.modulus = None if loss.intercepts else modulus_of(form)
-        self.best = np.zeros((self.m, self.oracle.size)) if start is None else self._stacked(start)
+        self.best = (
+            np.zeros((self.m, self.oracle.size)) if start is None else self.oracle.stacked(start.blocks)
+        )
         self.values, self.seen = np.full(self.m, np.inf), {}
         self.share = np.full(self.m, SETTINGS.initial_way_share)
         if self.left is None:
@@ -339,8 +256,8 @@ class _DistributedPlanesRun(DistributedRun):
             self.bundle = Bundle.of(self.oracle, state.get("bundle"))  # type: ignore[arg-type]
             self._ask([self.best])
         else:
-            self.bundle = recalled_planes(self.oracle, self.left["numbers"], self.left["blocks"])
-        self.model = PlaneModel(form, self.oracle, self.bundle, self.best, self.modulus, self.blocks)
+            self.bundle = recalled_planes(self.oracle, self.left["blocks"])
+        self.model = PlaneModel(form, self.oracle, self.bundle, self.best, self.modulus)
         if self.left is not None:
             arrays = self.left["blocks"]
             recalled_model(self.model, self.left["numbers"], arrays)
@@ -352,20 +269,8 @@ class _DistributedPlanesRun(DistributedRun):
         numbers, arrays = plane_state(self.bundle, self.model)
         arrays |= {"best": self.best, "values": self.values, "share": self.share}
         arrays |= {f"seen {name}": array for name, array in self.seen.items()}
-        self.x, self.inner.duals = self.blocks(self.best), None
+        self.x, self.inner.duals = self.oracle.blocks(self.best), None
         self.keep(numbers, arrays, now=True)
-
-    def _stacked(self, start: Point) -> np.ndarray:
-        rows = [
-            start.blocks[self.block],
-            *(start.blocks[name] / self.oracle.unit for name in self.loss.intercepts),
-        ]
-        return np.vstack(rows).T.copy()
-
-    def blocks(self, V: np.ndarray) -> dict[str, np.ndarray]:
-        """A point, as the form has it."""
-        W, b = self.oracle.point(V)
-        return {self.block: W} | {name: b[None, :].copy() for name in self.loss.intercepts}
 
     def solve(self, max_iter: int, watch: Watch) -> Point:
         for iteration in range(1, max_iter + 1):
@@ -423,15 +328,15 @@ class _DistributedPlanesRun(DistributedRun):
         lost = self.oracle.coefficients * values
         if self.modulus is not None:
             return lost + 0.5 * self.modulus * np.einsum("ij,ij->i", V, V)
-        x = self.blocks(V)
+        x = self.oracle.blocks(V)
         return np.full(self.m, (float(lost.sum()) + sum(f.value(x) for f in self.form.functions)) / self.m)
 
     def _point(self, iteration: int) -> Point:
-        x = self.blocks(self.best)
+        x = self.oracle.blocks(self.best)
         self.loss.known(x, self.seen)
         state = {"solver": self.solver, "bundle": self.bundle}
         notes = {"looks": self.oracle.calls, "planes": int(self.bundle.counts.sum())}
-        return Point(x, [self.model.duals], self.model.shares, iteration, state, notes)
+        return Point(x, [self.model.duals], self.model.function_duals, iteration, state, notes)
 
 
 SOLVER = PlanesByPasses(_DistributedPlanesRun)

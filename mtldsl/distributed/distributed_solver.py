@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import secrets
 import warnings
@@ -14,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from rich import filesize
 
+from mtldsl.certificates.dual_bound import dual_bound
 from mtldsl.errors import DataError, SolverError
 from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
 from mtldsl.normal_form.reductions.block_reductions import has_one_maximum_a_task
@@ -126,6 +128,13 @@ class DistributedRun:
             self.rows = self.file.keep(
                 self.solver, self.x, self.inner.duals, numbers, others, self.rows, now=now
             )
+
+    def inner_error(self, x: Blocks, duals: Sequence, objective: float) -> float:
+        """The objective times the square of the relative gap that is proven there, at most 1: what inner solves may miss is a share of it."""
+        size = max(abs(objective), float(np.finfo(float).tiny))
+        bound = dual_bound(self.form, x, duals, self.inner.duals)[0]
+        gap = min((objective - bound) / size, 1.0) if math.isfinite(bound) else 1.0
+        return gap * gap * size
 
     def solve(self, max_iter: int, watch: Watch) -> Point:
         """Passes until the watch is satisfied."""

@@ -264,6 +264,12 @@ class DistributedTerm(LossTerm):
         return total
 
 
+def step_between(loss: LossTerm, x: Blocks, y: Blocks) -> tuple[np.ndarray, np.ndarray]:
+    """(by how much the weights (d, m) of a loss move from y to x, by how much the intercepts (m,) do)."""
+    b = sum(((x[name] - y[name])[0] for name in loss.intercepts), np.zeros(loss.tasks.n_tasks))
+    return loss.map.forward(x) - loss.map.forward(y), b
+
+
 def term_of(part: PartitionTasks, atom, coefficients) -> LossTerm:
     """The loss of one part's rows, as a function of the weights of its tasks."""
     shape = (part.tasks.n_features, len(part.which))

@@ -11,13 +11,10 @@ from typing import ClassVar
 from mtldsl.atoms.prox.composition import unsupported_reason
 from mtldsl.errors import SolverError
 from mtldsl.normal_form.form import NormalForm, single_block
+from mtldsl.normal_form.reductions.block_reductions import has_one_maximum_a_task
 from mtldsl.solvers.admm.iteration import ADMMIteration, flops_of_iteration
 from mtldsl.solvers.cutting_planes.frank_wolfe import FrankWolfe
 from mtldsl.solvers.cutting_planes.lifted_admm import LiftedRun
-from mtldsl.solvers.cutting_planes.oracle import (
-    has_one_maximum_a_task,
-    has_oracle,
-)
 from mtldsl.solvers.cutting_planes.two_block_admm import TwoBlockADMM
 from mtldsl.solvers.nonconvex.spectral_admm import SpectralADMM
 from mtldsl.solvers.route_table import ModelFacts
@@ -43,16 +40,13 @@ INNER = ("planes", "frank_wolfe")
 
 
 def why_not_two_blocks(form: NormalForm) -> str | None:
-    """None for one loss with an oracle, of one weight matrix, under functions of that matrix whose sum has an exact prox."""
-    for loss in form.losses:
-        if not has_oracle(loss):
-            return f"{loss.typed} is neither structured_hinge nor hinge_loss."
+    """None for one structured loss of one weight matrix, under functions of that matrix whose sum has an exact prox."""
     facts = single_block(form)
-    return (
-        facts
-        if isinstance(facts, str)
-        else unsupported_reason([(f.coefficient, f.atom) for f in form.functions]) or None
-    )
+    if isinstance(facts, str):
+        return facts
+    if not has_one_maximum_a_task(facts.loss):
+        return f"{facts.loss.typed} is not a structured_hinge."
+    return unsupported_reason([(f.coefficient, f.atom) for f in form.functions]) or None
 
 
 def _has_planes(form: NormalForm) -> bool:
@@ -138,7 +132,7 @@ class ADMM(MethodSolver):
 
     def refuses(self, form: NormalForm) -> str | None:
         for loss in form.losses:
-            if has_oracle(loss):
+            if has_one_maximum_a_task(loss):
                 continue
             if not loss.atom.convex:
                 return f"{loss.typed} is not convex."
@@ -189,16 +183,16 @@ class ADMM(MethodSolver):
         inner: str = "planes",
         inner_steps: int = 200,
     ) -> Point:
-        if not 0.0 < relaxation < 2.0:
-            raise SolverError(f"relaxation={relaxation!r}: write a number between 0 and 2, such as 1.6")
-        if not (isinstance(anderson_memory, Integral) and anderson_memory >= 0):
-            raise SolverError(
-                f"anderson_memory={anderson_memory!r}: write a whole number >= 0, 0 for no acceleration"
-            )
-        if not 0.0 < pull <= 1.0:
-            raise SolverError(f"pull={pull!r}: write a number in (0, 1], such as 1.0")
-        if not (isinstance(inner_steps, Integral) and inner_steps >= 1):
-            raise SolverError(f"inner_steps={inner_steps!r}: write a positive whole number, such as 200")
+        for name, value, is_meant, write_instead in (
+            ("relaxation", relaxation, 0.0 < relaxation < 2.0, "a number between 0 and 2, such as 1.6"),
+            ("anderson_memory", anderson_memory, isinstance(anderson_memory, Integral) and anderson_memory >= 0,
+             "a whole number >= 0, 0 for no acceleration"),
+            ("pull", pull, 0.0 < pull <= 1.0, "a number in (0, 1], such as 1.0"),
+            ("inner_steps", inner_steps, isinstance(inner_steps, Integral) and inner_steps >= 1,
+             "a positive whole number, such as 200"),
+        ):  # fmt: skip
+            if not is_meant:
+                raise SolverError(f"{name}={value!r}: write {write_instead}")
         if inner not in INNER:
             raise SolverError(f"inner={inner!r}: write one of {', '.join(map(repr, INNER))}")
         if inner == "frank_wolfe" and form.is_convex:

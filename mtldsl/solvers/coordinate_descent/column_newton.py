@@ -78,12 +78,6 @@ class ColumnsOfTask:
         weigh_columns(*self.arrays, D, border, diagonal)
         return border, diagonal
 
-    def squared_pull(self, D) -> np.ndarray:
-        """`pull` of columns with all entries squared."""
-        if self.holds_all and isinstance(self.transposed, TransposedRows):
-            return self.transposed.squared_products(D)[None]
-        return self.weighed(D)[1][None]
-
 
 class TaskModel:
     """W (1, p) and, as `carried`, V = D times the step of the predictions without the intercept's."""
@@ -175,14 +169,6 @@ class DenseColumns:
         parts = np.split(u, self.offsets[1:-1])
         return np.stack([C @ part for part, C in zip(parts, self.columns, strict=True)])
 
-    def squared_pull(self, u) -> np.ndarray:
-        """`pull` of columns with all entries squared."""
-        if self.is_shared:
-            C = self.columns[0]
-            return np.einsum("jk,jk,ik->ij", C, C, u.reshape(self.n_tasks, -1))
-        parts = zip(self.columns, np.split(u, self.offsets[1:-1]), strict=True)
-        return np.stack([np.einsum("jk,jk,k->j", C, C, part) for C, part in parts])
-
     def gram(self, weights) -> np.ndarray:
         """(m, p, p): X_i^T diag(weights_i) X_i; (1, p, p) where they are one."""
         p = len(self.rows)
@@ -220,7 +206,8 @@ class SparseColumns:
         self.rows, self.n_tasks, self.is_shared, self.offsets = rows, n_tasks, is_shared, offsets
         self.transposed = transposed  # (p, n) CSR, or all features of one X
         self.held: Any = None  # what the last step made of its curvature
-        self.task_of: Any = None if is_shared else np.repeat(np.arange(n_tasks), np.diff(offsets))
+        self.n_columns = n_tasks if is_shared else 1  # of a table of predictions
+        self.task_of = np.empty(0, int) if is_shared else np.repeat(np.arange(n_tasks), np.diff(offsets))
 
     @property
     def csr(self) -> sparse.csr_array:
@@ -255,32 +242,48 @@ class SparseColumns:
 
 
 class Design:
-    """X_i of all tasks. `prefers_all_rows`: all features cost little more than a working set."""
+    """X_i of all tasks: here one X (n, d). `prefers_all_rows`: all features cost little more than a working set."""
 
-    n_features: int
-    n_tasks: int
-    offsets: np.ndarray
-    is_sparse: bool
     transposed: Any  # of sparse inputs
+    is_shared = True
+
+    def __init__(self, X, n_tasks: int, transposed=None):
+        self.X, self.inputs, self.n_tasks, self.n_features = X, [X], n_tasks, X.shape[1]
+        self.offsets = np.arange(n_tasks + 1) * X.shape[0]
+        self.is_sparse = sparse.issparse(X)
+        self.transposed = TransposedRows(X) if self.is_sparse and transposed is None else transposed
+
+    def of_task(self, i: int) -> Design:
+        """The design of one task."""
+        return Design(self.X, 1, self.transposed)
 
     def pull(self, u) -> np.ndarray:
         """(m, d): X_i^T u_i."""
-        raise NotImplementedError
+        table = u.reshape(self.n_tasks, -1)
+        if self.is_sparse:
+            return np.ascontiguousarray((self.transposed @ table.T).T)
+        return table @ self.X
 
     def columns(self, rows) -> DenseColumns | SparseColumns | ColumnsOfTask:
-        raise NotImplementedError
+        if self.is_sparse and self.n_tasks == 1:
+            return ColumnsOfTask(rows, self.transposed)
+        if self.is_sparse:
+            chosen = self.transposed if len(rows) == self.n_features else self.transposed[rows]
+            return SparseColumns(rows, chosen, self.n_tasks, self.is_shared, self.offsets)
+        every = len(rows) == self.n_features
+        parts = [X.T if every else np.ascontiguousarray(X[:, rows].T) for X in self.inputs]
+        return DenseColumns(rows, parts, self.n_tasks, self.offsets)
 
     def would_copy_most_of_X(self, rows) -> bool:
         """Tell whether the columns of those features are much of a large X, which is not to be copied."""
-        return False
+        if not self.is_sparse or self.n_tasks == 1 or self.holds_columns:
+            return False
+        return float(self.transposed.counts[rows].sum()) > SETTINGS.max_copied_share * self.X.nnz
 
     @property
     def holds_columns(self) -> bool:
         """Tell whether columns of sparse inputs lie ready, so that a working set saves nothing but sweeps."""
         return self.is_sparse and getattr(self.transposed, "is_stored", True)
-
-    def _rows_of_transposed(self, rows) -> Any:
-        return self.transposed if len(rows) == self.n_features else self.transposed[rows]
 
     @property
     def prefers_all_rows(self) -> bool:
@@ -290,42 +293,10 @@ class Design:
         return d <= SETTINGS.all_rows_features and self.offsets[-1] * d * d <= SETTINGS.all_rows_flops
 
 
-class SharedDesign(Design):
-    """One X (n, d) for all tasks."""
-
-    def __init__(self, X, n_tasks: int, transposed=None):
-        self.X, self.n_tasks, self.n_features = X, n_tasks, X.shape[1]
-        self.offsets = np.arange(n_tasks + 1) * X.shape[0]
-        self.is_sparse = sparse.issparse(X)
-        self.transposed = transposed
-        if self.is_sparse and transposed is None:
-            self.transposed = TransposedRows(X)
-
-    def pull(self, u):
-        table = u.reshape(self.n_tasks, -1)
-        if self.is_sparse:
-            return np.ascontiguousarray((self.transposed @ table.T).T)
-        return table @ self.X
-
-    def would_copy_most_of_X(self, rows) -> bool:
-        if not self.is_sparse or self.n_tasks == 1 or self.transposed.is_stored:
-            return False
-        return float(self.transposed.counts[rows].sum()) > SETTINGS.max_copied_share * self.X.nnz
-
-    def columns(self, rows):
-        if self.is_sparse and self.n_tasks == 1:
-            return ColumnsOfTask(rows, self.transposed)
-        if self.is_sparse:
-            return SparseColumns(rows, self._rows_of_transposed(rows), self.n_tasks, True, self.offsets)
-        if len(rows) == self.n_features:
-            return DenseColumns(rows, [self.X.T], self.n_tasks, self.offsets)
-        columns = np.empty((len(rows), len(self.X)))
-        columns[:] = self.X[:, rows].T
-        return DenseColumns(rows, [columns], self.n_tasks, self.offsets)
-
-
 class TasksDesign(Design):
     """Inputs of their own, or some labels missing."""
+
+    is_shared = False
 
     def __init__(self, tasks):
         self.tasks, self.n_tasks, self.n_features = tasks, tasks.n_tasks, tasks.n_features
@@ -335,24 +306,18 @@ class TasksDesign(Design):
             stacked = sparse.vstack(self.inputs, format="csr") if tasks.is_shared else tasks.stacked
             self.transposed = sparse.csr_array(stacked.T)
 
+    def of_task(self, i: int) -> Design:
+        return Design(self.inputs[i], 1)
+
     def pull(self, u):
         return np.ascontiguousarray(self.tasks.adjoint(u).T)
-
-    def columns(self, rows):
-        if self.is_sparse and self.n_tasks == 1:
-            return ColumnsOfTask(rows, self.transposed)
-        if self.is_sparse:
-            return SparseColumns(rows, self._rows_of_transposed(rows), self.n_tasks, False, self.offsets)
-        every = len(rows) == self.n_features
-        parts = [X.T if every else np.ascontiguousarray(X[:, rows].T) for X in self.inputs]
-        return DenseColumns(rows, parts, self.n_tasks, self.offsets)
 
 
 def design_of(loss: LossTerm) -> Design:
     tasks = loss.tasks
     if not loss.is_shared_complete:
         return TasksDesign(tasks)
-    return SharedDesign(tasks.X, tasks.n_tasks, tasks.by_features if tasks.is_sparse else None)
+    return Design(tasks.X, tasks.n_tasks, tasks.by_features if tasks.is_sparse else None)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -360,37 +325,31 @@ def design_of(loss: LossTerm) -> Design:
 
 
 class ColumnModel:
-    """W (m, p) and, as `carried`, V: (n, m) of one matrix for all tasks, else flat. The intercepts' steps are not written into V, and
+    """W (m, p) and, as `carried`, V: (n, m) of one matrix for all tasks, else (N, 1). The intercepts' steps are not written into V, and
     `sums` adds it up task by task.
     """
 
     def __init__(
         self, columns: SparseColumns, penalty: RowPenalty, W, slope, curvature, border, totals, sums
     ):
-        from mtldsl.solvers.coordinate_descent import sweep_kernels as kernels
-
         self.columns, self.penalty, self.W = columns, penalty, W.copy()
-        X = columns.csr
-        self.is_table = columns.is_shared
         diagonal = columns.squared_pull(curvature)  # which makes as much beside it as the arrays below are
         self.D = self._own_layout(curvature)
         self.carried = self._own_layout(slope)
         self.border, self.totals, self.sums, self.centred = border, totals, sums.copy(), bool(border.any())
         self.curvature = np.maximum(diagonal - border**2 / totals[:, None], 0.0)
         self.curvature[self.curvature <= DESCENT.min_curvature_share * diagonal] = 0.0
-        self.kernel: Any
-        self.matrix: tuple = (X.indptr, X.indices, X.data)
-        if self.is_table:
-            self.kernel = kernels.sweep_columns_shared
-        else:
-            self.kernel, self.matrix = kernels.sweep_columns_separate, (*self.matrix, columns.task_of)
+        X = columns.csr
+        self.matrix = X.indptr, X.indices, X.data, columns.task_of
 
     def _own_layout(self, flat) -> np.ndarray:
-        return np.ascontiguousarray(flat.reshape(len(self.W), -1).T) if self.is_table else flat.copy()
+        return flat.reshape(self.columns.n_columns, -1).T.copy()
 
     def sweep(self, rows, goal: float) -> float:
+        from mtldsl.solvers.coordinate_descent.sweep_kernels import sweep_columns
+
         p = self.penalty
-        return self.kernel(
+        return sweep_columns(
             rows, *self.matrix, self.D, self.carried, self.W, self.border, self.curvature, self.totals, self.sums,
             p.l1, p.l21, p.ridge, p.nonneg, goal,
         )  # fmt: skip
@@ -410,7 +369,9 @@ class ColumnModel:
         return moved
 
     def _totalled(self, carried) -> np.ndarray:
-        return carried.sum(axis=0) if self.is_table else np.add.reduceat(carried, self.columns.offsets[:-1])
+        if self.columns.is_shared:
+            return carried.sum(axis=0)
+        return np.add.reduceat(carried[:, 0], self.columns.offsets[:-1])
 
     def descend(self, precision: float, goal: float) -> None:
         """Until a sweep over all rows brings precision^2 of what the first did, or no slope is off by more than `goal` of its l1."""

@@ -15,7 +15,6 @@ from mtldsl.solvers.coordinate_descent.column_newton import (
     ColumnsOfTask,
     DenseColumns,
     Design,
-    SharedDesign,
     SparseColumns,
     TaskModel,
     design_of,
@@ -407,18 +406,13 @@ class NewtonRun:
         """Task after task, to the same relative accuracy; sharper where all together are not yet good enough."""
         tasks, W, b, tol, done = self.loss.tasks, self.W, self.b, self.tol, 0
         pull, u = np.empty(W.shape), np.empty(tasks.n_samples)
-        inputs: Any = None if isinstance(self.design, SharedDesign) else tasks.inputs
         while True:
             left, target = self.max_iter - done, tol
 
             def one(i: int, expired, left=left, target=target) -> int:
-                if isinstance(self.design, SharedDesign):
-                    design = SharedDesign(self.design.X, 1, self.design.transposed)
-                else:
-                    design = SharedDesign(inputs[i], 1)
                 own = self.penalty.of_task(i)
                 samples = SmoothLoss.of_task(self.loss, i)
-                steps = WorkingNewton(samples, design, own, self.centred, target)
+                steps = WorkingNewton(samples, self.design.of_task(i), own, self.centred, target)
                 seen: list = []
 
                 def keep(state: LossState, found, count: int) -> bool:

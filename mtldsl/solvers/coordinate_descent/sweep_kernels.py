@@ -166,34 +166,18 @@ def look_at_rows(pull, W, l1, l21, ridge, nonneg, excess):
 # dW, and are not written into V: what they add to the gradient of row j is db times the border X_j^T D.
 
 
-@compiled(inside=True, fastmath={"contract", "reassoc"})
-def _move_row(j, pull, own, step, W, border, curvature, totals, sums, l1, l21, ridge, nonneg):
-    """The exact step of row j, of which pull (m,) is X_j^T V: (the sum of curvature * step^2, of its square: what its slope was off by)."""
-    for i in range(step.size):
-        gradient = pull[i] - border[i, j] * sums[i] / totals[i]
-        own[i] = curvature[i, j] + ridge[j]
-        pull[i] = _thresholded(curvature[i, j] * W[i, j] - gradient, l1[i, j], nonneg)
-    _step_of_row(W, j, pull, own, l21[j], step)
-    moved, slope = 0.0, 0.0
-    for i in range(step.size):
-        slope += own[i] * own[i] * step[i] * step[i]
-        W[i, j] += step[i]
-        sums[i] += border[i, j] * step[i]
-        moved += own[i] * step[i] * step[i]
-    return moved, slope
-
-
 @compiled(fastmath={"contract", "reassoc"})
-def sweep_columns_shared(
-    which, indptr, indices, data, D, V, W, border, curvature, totals, sums, l1, l21, ridge, nonneg, goal
-):
+def sweep_columns(
+    which, indptr, indices, data, task_of, D, V, W, border, curvature, totals, sums, l1, l21, ridge, nonneg, goal
+):  # fmt: skip
     """One round over the rows `which`; the sum over all steps of curvature * step^2, 0 where no row's slope was off by more than `goal`
     of its l1 and l21.
 
     indptr, indices, data : CSC columns; D, V (n, m); W, border, curvature (centred), l1 (m, p); totals (m,) of D
+    task_of : where every sample is of one task, its task (N,), with D, V (N, 1); else empty
     sums (m,) : sum of V over samples as if db = 0, kept up to date
     """
-    m = W.shape[0]
+    m, is_apart = W.shape[0], task_of.size > 0
     pull, own, step = np.empty(m), np.empty(m), np.empty(m)
     moved, is_far = 0.0, False
     for place in range(which.size):  # an array's own iteration takes a quarter of a second to compile
@@ -201,62 +185,32 @@ def sweep_columns_shared(
         pull[:] = 0.0
         for k in range(indptr[j], indptr[j + 1]):
             r, x = indices[k], data[k]
-            for i in range(m):
-                pull[i] += x * V[r, i]
-        more, slope = _move_row(
-            j, pull, own, step, W, border, curvature, totals, sums, l1, l21, ridge, nonneg
-        )
+            if is_apart:
+                pull[task_of[r]] += x * V[r, 0]
+            else:
+                for i in range(m):
+                    pull[i] += x * V[r, i]
+        for i in range(m):
+            gradient = pull[i] - border[i, j] * sums[i] / totals[i]
+            own[i] = curvature[i, j] + ridge[j]
+            pull[i] = _thresholded(curvature[i, j] * W[i, j] - gradient, l1[i, j], nonneg)
+        _step_of_row(W, j, pull, own, l21[j], step)
+        slope = 0.0
+        for i in range(m):
+            slope += own[i] * own[i] * step[i] * step[i]
+            W[i, j] += step[i]
+            sums[i] += border[i, j] * step[i]
+            moved += own[i] * step[i] * step[i]
         level = goal * (l1[0, j] + l21[j])
-        moved += more
         is_far |= slope > level * level
         if slope > 0.0:
             for k in range(indptr[j], indptr[j + 1]):
                 r, x = indices[k], data[k]
-                for i in range(m):
-                    V[r, i] += x * D[r, i] * step[i]
-    return moved if is_far else 0.0
-
-
-@compiled(fastmath={"contract", "reassoc"})
-def sweep_columns_separate(
-    which,
-    indptr,
-    indices,
-    data,
-    task_of,
-    D,
-    V,
-    W,
-    border,
-    curvature,
-    totals,
-    sums,
-    l1,
-    l21,
-    ridge,
-    nonneg,
-    goal,
-):
-    """The same where every sample is of one task, task_of (N,); D, V (N,)."""
-    m = W.shape[0]
-    pull, own, step = np.empty(m), np.empty(m), np.empty(m)
-    moved, is_far = 0.0, False
-    for place in range(which.size):  # an array's own iteration takes a quarter of a second to compile
-        j = which[place]
-        pull[:] = 0.0
-        for k in range(indptr[j], indptr[j + 1]):
-            r = indices[k]
-            pull[task_of[r]] += data[k] * V[r]
-        more, slope = _move_row(
-            j, pull, own, step, W, border, curvature, totals, sums, l1, l21, ridge, nonneg
-        )
-        level = goal * (l1[0, j] + l21[j])
-        moved += more
-        is_far |= slope > level * level
-        if slope > 0.0:
-            for k in range(indptr[j], indptr[j + 1]):
-                r = indices[k]
-                V[r] += data[k] * D[r] * step[task_of[r]]
+                if is_apart:
+                    V[r, 0] += x * D[r, 0] * step[task_of[r]]
+                else:
+                    for i in range(m):
+                        V[r, i] += x * D[r, i] * step[i]
     return moved if is_far else 0.0
 
 

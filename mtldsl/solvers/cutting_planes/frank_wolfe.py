@@ -94,7 +94,7 @@ class FrankWolfe:
         outer = self.outer
         stored, weights = mixture
         point = Point(
-            outer.blocks(outer.S),
+            self.oracle.blocks(outer.S),
             [self.oracle.duals(stored, [np.array(w) for w in weights])],
             iteration=iteration,
         )

@@ -8,11 +8,8 @@ import numpy as np
 
 from mtldsl.errors import SolverError
 from mtldsl.normal_form.form import NormalForm, single_block
-from mtldsl.solvers.cutting_planes.oracle import (
-    Bundle,
-    Oracle,
-    has_one_maximum_a_task,
-)
+from mtldsl.normal_form.reductions.block_reductions import has_one_maximum_a_task
+from mtldsl.solvers.cutting_planes.oracle import Bundle, Oracle
 from mtldsl.solvers.solver import FLOPS_PER_CALL, Point, Watch
 
 #: Rounds without weight after which a plane is dropped.
@@ -53,9 +50,6 @@ class StructuralSVM:
         if not 0.0 < pull <= 1.0:
             raise SolverError(f"pull={pull!r}: write a number in (0, 1], such as 0.25")
         self.loss, self.tol, self.pull, self.modulus = form.losses[0], tol, pull, _modulus(form)
-        block = self.loss.map.identity_of
-        assert block is not None  # `unsupported_reason` was asked
-        self.block = block
         self.oracle, self.rounds_worth = Oracle(self.loss), 0.0
         self.coefficients = self.oracle.coefficients
         state = start.state if start is not None and start.state.get("solver") == "dual_ascent" else {}
@@ -98,9 +92,7 @@ class StructuralSVM:
         notes = {"oracle_calls": self.oracle.calls, "planes": int(self.bundle.counts.sum())}
         # planes found since have no weight yet, and the multipliers are those of the last program
         work = 2.0 * self.oracle.work * self.rounds_worth + FLOPS_PER_CALL * iteration
-        return Point(
-            {self.block: W.T.copy()}, [self.bundle.duals()], None, iteration, state, notes, work=work
-        )
+        return Point(self.oracle.blocks(W), [self.bundle.duals()], None, iteration, state, notes, work=work)
 
 
 def _modulus(form: NormalForm) -> float:

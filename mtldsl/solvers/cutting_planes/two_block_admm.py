@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from mtldsl.atoms.prox.composition import prox_of_sum
 from mtldsl.normal_form.form import NormalForm
 from mtldsl.solvers.cutting_planes.oracle import Bundle, Oracle
-from mtldsl.solvers.numerics import operator_splitting
-from mtldsl.solvers.numerics.anderson import AndersonExtrapolation
+from mtldsl.solvers.cutting_planes.plane_rounds import PlaneRounds
 from mtldsl.solvers.solver import FLOPS_PER_CALL, Point, Watch
 
 
@@ -26,14 +24,11 @@ class TwoBlockADMMSettings:
     usual_pivots    : of a program that begins with the last one's basis
     pivot_factor    : pivots of one program, times its rows and columns
     look_rounds     : between two looks at the objective
-    memory_steps    : that an extrapolation draws on, at most: older ones belong to a poorer model
     balance_rounds  : between two looks at the penalty
-    zero_norm       : below which a matrix counts as zero: quotients would overflow
-    balance_ratio   : of residuals, from which on the penalty changes
     idle_rounds     : without weight after which a plane is dropped
     programs_tol    : relative gap from which on linear programs take over where there are any
     programs_rounds : they come at once where they cost no more than so many rounds
-    programs_factor : of their expected cost, which they may take, and of the rounds before they come again
+    programs_factor : of their expected cost, which they may take then
     """
 
     pull_share: float = 0.5
@@ -43,10 +38,7 @@ class TwoBlockADMMSettings:
     usual_pivots: int = 5
     pivot_factor: int = 20
     look_rounds: int = 5
-    memory_steps: int = 5
     balance_rounds: int = 10
-    zero_norm: float = 1e-150
-    balance_ratio: float = 5.0
     idle_rounds: int = 30
     programs_tol: float = 1e-3
     programs_rounds: int = 80
@@ -68,7 +60,7 @@ class DualEstimate:
     """
 
     def __init__(self, form: NormalForm, d: int):
-        self.form, self.d = form, d
+        self.d = d
         only = form.functions[0] if len(form.functions) == 1 else None
         self.norm = only if only is not None and only.atom.norm else None
         self.forget()
@@ -77,12 +69,6 @@ class DualEstimate:
     def forget(self) -> None:
         """The kept multipliers; the bound that they proved stays."""
         self.beta, self.shrink = None, None
-
-    def penalty(self, S: np.ndarray) -> float:
-        block = self.form.losses[0].map.identity_of
-        assert block is not None  # refuses() lets through only a loss of one block itself
-        x = {block: S[:, : self.d].T}
-        return sum(f.value(x) for f in self.form.functions)
 
     def see_dual(self, Z: np.ndarray, expected: np.ndarray, bundle) -> None:
         if self.norm is None:
@@ -243,7 +229,7 @@ class LinearFinish:
 # ADMM between a regularizer with an exact prox and a loss with an oracle: the prox of one, quadratic programs over planes of the other.
 
 
-class TwoBlockADMM:
+class TwoBlockADMM(PlaneRounds):
     """minimize h(S) + sum_i c_i G_i(w_i) subject to W = S, by over-relaxed ADMM (matrices here are tasks first, (m, D)).
 
         S = prox_{h / mu}(W + Z / mu),    B = a S + (1 - a) W - Z / mu,    a the relaxation
@@ -257,93 +243,53 @@ class TwoBlockADMM:
     def __init__(
         self, form: NormalForm, tol: float, start: Point | None, relaxation: float, pull: float, memory: int
     ):
-        self.form, self.tol, self.relaxation, self.pull = form, tol, relaxation, pull
-        (self.loss,), block = form.losses, form.losses[0].map.identity_of
-        assert block is not None  # refuses() lets through only a loss of one block itself
-        self.block = block
-        self.oracle = Oracle(self.loss)
-        self.coefficients = self.oracle.coefficients
-        self.d, self.m = form.shapes[self.block]
-        self.terms = [(f.coefficient, f.atom) for f in form.functions]
-        self.sum_prox: Any = prox_of_sum(self.terms)  # refuses() lets through only sums that have one
-        self.estimate = DualEstimate(form, self.d)
-        self.anderson = AndersonExtrapolation(min(memory, SETTINGS.memory_steps)) if memory > 0 else None
-        self.finish_at, self.next_programs, self.price = None, np.inf, np.inf
-        if LinearFinish.fits(form):
-            self.price = LinearFinish.price(self.oracle)
-            rounds = self.price / self.oracle.work
-            self.as_many = SETTINGS.programs_factor * rounds
-            self.finish_at, self.next_programs = (
-                SETTINGS.programs_tol,
-                1 if rounds <= SETTINGS.programs_rounds else self.as_many,
-            )
-        state = start.state if start is not None and start.state.get("solver") == "two_blocks" else {}
-        self.bundle = Bundle.of(self.oracle, state.get("bundle"))
-        if not self.bundle.is_new:
-            self.W, self.S, self.mu = state["W"].copy(), state["S"].copy(), state["mu"]
+        self.tol, self.relaxation, self.pull = tol, relaxation, pull
+        oracle, state = Oracle(form.losses[0]), {} if start is None else start.state
+        state = state if state.get("solver") == "two_blocks" else {}
+        bundle = Bundle.of(oracle, state.get("bundle"))
+        self.m = oracle.tasks.n_tasks
+        if bundle.is_new:
+            W = np.zeros((self.m, oracle.size)) if start is None else oracle.stacked(start.blocks)
+            bundle.add(oracle(W), np.arange(self.m))
+            super().__init__(form, oracle, bundle, W, memory)
         else:
-            self.W = np.zeros((self.m, self.oracle.size)) if start is None else self._stacked(start)
-            self.S = self.W.copy()
-            first = self.oracle(self.W)
-            self.bundle.add(first, np.arange(self.m))
-            self.mu = self._first_penalty(first)
-        self.first_mu = self.mu
+            super().__init__(form, oracle, bundle, state["W"].copy(), memory)
+            self.S, self.mu = state["S"].copy(), state["mu"]
+            self.first_mu = self.mu
+        self.estimate = DualEstimate(form, self.d)
+        self.finish_at = SETTINGS.programs_tol if LinearFinish.fits(form) else -np.inf
         self.rounds_worth = 0.0  # rounds, programs counted as so many
-        self.Z = -self.coefficients[:, None] * self.bundle.slopes()
-
-    def _stacked(self, start: Point) -> np.ndarray:
-        rows = [
-            start.blocks[self.block],
-            *(start.blocks[name] / self.oracle.unit for name in self.loss.intercepts),
-        ]
-        return np.vstack(rows).T.copy()
-
-    def _first_penalty(self, first) -> float:
-        """Multipliers over weights: those of norms are as large as their coefficients, those are a step to where a plane is zero."""
-        lengths = np.linalg.norm(first.slopes, axis=1)
-        reach = np.divide(np.abs(first.values), lengths, out=np.zeros_like(lengths), where=lengths > 0)
-        norms = sum(c for c, atom in self.terms if atom.norm)
-        size = norms if norms > 0 else float(np.mean(self.coefficients * lengths))
-        return size / reach.mean() if reach.mean() > 0 and size > 0 else 1.0
 
     # ---------------------------------------------------------------------------------------------- the loop
 
     def run(self, max_iter: int, watch: Watch) -> Point:
         tasks, shown, next_show = np.arange(self.m), 0, 1
         best_S, best_F = self.S, np.inf
-        if self.next_programs <= 1:  # before the quadratic programs, which need not be compiled then
-            best_S, best_F, is_done = self._by_programs(
-                best_S, best_F, 1, SETTINGS.programs_factor * self.price, watch
-            )
+        price = LinearFinish.price(self.oracle)
+        if self.finish_at > 0.0 and price <= SETTINGS.programs_rounds * self.oracle.work:
+            # before the quadratic programs, which need not be compiled then
+            budget = SETTINGS.programs_factor * price
+            best_S, best_F, is_done = self._by_programs(best_S, best_F, 1, budget, watch)
             if is_done or watch.expired:
                 return self.shown
         for iteration in range(1, max_iter + 1):
-            mu = self.mu
-            S_before, self.S = self.S, self.prox(self.W + self.Z / mu)
-            B = self.relaxation * self.S + (1.0 - self.relaxation) * self.W - self.Z / mu
-            if self.anderson is not None:
-                B = self.anderson.step((self.W - self.Z / mu).ravel(), B.ravel(), 1.0).reshape(B.shape)
-            self.W, _ = self.bundle.proximal_steps(B, self.coefficients / mu)
-            self.Z = -self.coefficients[:, None] * self.bundle.slopes()
+            self.round(self.relaxation)
             self.estimate.see_dual(self.Z, self.coefficients * self.bundle.expected(), self.bundle)
             asked = self.W if self.pull == 1.0 else best_S + self.pull * (self.W - best_S)
             self.bundle.add(self.oracle(asked), tasks)
             look = iteration % SETTINGS.look_rounds == 0 or iteration == 1
             if look:
                 at_S = self.oracle(self.S)
-                value = float(self.coefficients @ at_S.values) + self.estimate.penalty(self.S)
+                value = float(self.coefficients @ at_S.values) + self.functions(self.S)
                 if value < best_F:
                     best_F, best_S = value, self.S
                 self.bundle.add(at_S, tasks)
                 gap = self.estimate.gap(best_F)
-                is_near = self.finish_at is not None and gap <= self.finish_at
-                if is_near or self.next_programs <= iteration:
-                    budget = np.inf if is_near else SETTINGS.programs_factor * self.price
-                    best_S, best_F, is_done = self._by_programs(best_S, best_F, iteration, budget, watch)
+                if gap <= self.finish_at:
+                    best_S, best_F, is_done = self._by_programs(best_S, best_F, iteration, np.inf, watch)
                     if is_done:
                         return self.shown
-                    if is_near and self.finish_at is not None:
-                        self.finish_at *= 0.1  # too hard a program yet
+                    self.finish_at *= 0.1  # too hard a program yet
             last = iteration == max_iter or watch.expired
             close = look and self.estimate.gap(best_F) <= self.tol
             self.rounds_worth = iteration + self.bundle.work / self.oracle.work
@@ -353,34 +299,11 @@ class TwoBlockADMM:
                 if watch(point) or last:
                     return point
             if iteration % SETTINGS.balance_rounds == 0:
-                self._balance(S_before)
+                self.balance()
             if iteration % SETTINGS.idle_rounds == 0:
                 self.bundle.drop_idle(SETTINGS.idle_rounds)
                 self.estimate.forget()
         raise AssertionError("the last round returns")
-
-    def prox(self, V: np.ndarray) -> np.ndarray:
-        """The prox of the functions on the weights; the intercepts are free."""
-        S = V.copy()
-        if self.terms:
-            S[:, : self.d] = self.sum_prox.prox(V[:, : self.d].T, 1.0 / self.mu).T
-        return S
-
-    def _balance(self, S_before: np.ndarray) -> None:
-        """Double or halve the penalty where one normalised residual is five times the other."""
-        size, of_dual = max(np.linalg.norm(self.W), np.linalg.norm(self.S)), np.linalg.norm(self.Z)
-        if not (size > SETTINGS.zero_norm and of_dual > SETTINGS.zero_norm):  # at zero, neither says anything
-            return
-        primal = np.linalg.norm(self.W - self.S) / size
-        dual = self.mu * np.linalg.norm(self.S - S_before) / of_dual
-        if max(primal, dual) > SETTINGS.balance_ratio * min(primal, dual):
-            mu = self.mu * (2.0 if primal > dual else 0.5)
-            widest = operator_splitting.SETTINGS.penalty_range_factor
-            if not self.first_mu / widest <= mu <= self.first_mu * widest:
-                return
-            self.mu = mu
-            if self.anderson is not None:
-                self.anderson.reset()
 
     # -------------------------------------------------------------------------------------------- the point
 
@@ -391,33 +314,20 @@ class TwoBlockADMM:
         finish = LinearFinish(self.form, self.oracle, self.bundle)
         found, beta, shrink, objective = finish.run(S, 0.3 * self.tol, budget, lambda: watch.expired)
         self.shown = self._point(found, iteration, beta, shrink)
-        self.next_programs = max(2 * iteration, self.as_many)
         is_done = watch(self.shown)
         return (found, objective, is_done) if objective < F else (S, F, is_done)
 
     def _point(self, S: np.ndarray, iteration: int, beta=None, shrink=None) -> Point:
-        blocks = self.blocks(S)
         if beta is None:
             beta, shrink = self.estimate.best(self.bundle)
         state = {"solver": "two_blocks", "bundle": self.bundle, "mu": self.mu, "W": self.W, "S": self.S}
         notes = {"oracle_calls": round(self.oracle.calls), "planes": int(self.bundle.counts.sum())}
         return Point(
-            blocks,
+            self.oracle.blocks(S),
             [self.bundle.duals(beta, shrink)],
-            self._shares(),
+            self.shares(),
             iteration,
             state,
             notes,
             work=2.0 * self.oracle.work * self.rounds_worth + FLOPS_PER_CALL * iteration,
         )
-
-    def blocks(self, S: np.ndarray) -> dict[str, np.ndarray]:
-        weights = {self.block: S[:, : self.d].T.copy()}
-        return weights | {name: self.oracle.unit * S[:, self.d :].T for name in self.loss.intercepts}
-
-    def _shares(self) -> list[np.ndarray] | None:
-        """One multiplier for each of several functions; a single one takes what the loss leaves."""
-        if len(self.terms) < 2:
-            return None
-        V = (self.W + self.Z / self.mu)[:, : self.d].T
-        return self.sum_prox(V, 1.0 / self.mu)[1]

@@ -1,4 +1,4 @@
-"""Named tuples of what compiled loops take: rows, nodes, cliques, penalties, mixtures and workspaces.
+"""Named tuples of what compiled loops take: rows, nodes, cliques, penalties and mixtures.
 
 Callers hand over plain tuples, `tuple(rows)`, and a loop names them again, `SampleRows(*rows)`: numba looks at a plain tuple's types in a tenth
 of a microsecond, at those of a named one in three, at every call.
@@ -120,61 +120,22 @@ class InferencePlan(NamedTuple):
     dear: Any = None
 
 
-class LabelingChange(NamedTuple):
-    """Between two labellings of a sample, inside a loop: the first n of these arrays say which cliques choose another entry, which one,
-    and which one before."""
+class DualLine(NamedTuple):
+    """The dual value along a step of a sample, from one labelling to another, inside a loop.
+
+    n, groups, up, down : the first n of these arrays say which cliques choose another entry, which one, and which one before
+    g, length           : how far a clique's weights move for a unit of the step; the square of the sample's length
+    longest             : the longest step.  rise : where the derivative begins
+    base, fall          : what nodes add to it is base, less fall for a unit of the step
+    """
 
     n: int
     groups: np.ndarray
     up: np.ndarray
     down: np.ndarray
-
-
-class DualLine(NamedTuple):
-    """The dual value along a step of a sample, from one labelling to another: what changes; how far a clique's weights move for a unit of
-    the step; the square of the sample's length; the longest step. Its derivative begins at rise; what nodes add to it is base, less fall
-    for a unit of the step."""
-
-    change: LabelingChange
     g: Any
     length: Any
     longest: float
     rise: float
     base: float
     fall: float
-
-
-class Workspace(NamedTuple):
-    """Arrays that a loop over samples works in: of a sample, what its inputs times the weights are, the scores, what a step adds to the weights
-    (S,), the scores that inference sees (seen,), margins (2 K,), a labelling (K,), and of every labelling of its mixture the score (slots,),
-    what it costs as a whole (slots + 1,) and the entries (slots + 1, K + q); of the cliques (q,) arrays of numbers and of places."""
-
-    products: np.ndarray
-    scores: np.ndarray
-    changes: np.ndarray
-    seen: np.ndarray
-    margins: np.ndarray
-    label: np.ndarray
-    values: np.ndarray
-    paid: np.ndarray
-    entries: np.ndarray
-    factors: np.ndarray
-    norms: np.ndarray
-    eta: np.ndarray
-    moved: np.ndarray
-    tried: np.ndarray
-    groups: np.ndarray
-    up: np.ndarray
-    down: np.ndarray
-
-    @classmethod
-    def of(cls, S: int, K: int, q: int, seen: int, slots: int) -> Workspace:
-        """Room for S entries of K labels and q cliques."""
-        samples = (np.empty(size) for size in (S, S, S, seen, 2 * K))
-        mixtures = (
-            np.empty(K, np.uint8),
-            np.empty(slots),
-            np.zeros(slots + 1),
-            np.empty((slots + 1, K + q), np.int64),
-        )
-        return cls._make([*samples, *mixtures, *np.empty((5, q)), *np.empty((3, q), np.int64)])

@@ -293,12 +293,12 @@ def quadratic_weights(loss: LossTerm) -> Any:
     return uniform * loss.atom.quadratic
 
 
-def gram_outgrows_inputs(loss: LossTerm, size: int, copies: int) -> bool:
-    """Tell whether some matrices (size, size) take more memory than one large sparse X leaves beside itself."""
+def gram_outgrows_inputs(loss: LossTerm) -> bool:
+    """Tell whether two Gram matrices of the features take more memory than one large sparse X leaves beside itself."""
     if not (loss.is_shared_complete and loss.tasks.is_sparse):
         return False
-    tasks = loss.tasks
-    return not tasks.by_features.is_stored and copies * size * size > SETTINGS.max_gram_share * tasks.X.nnz
+    X, d = loss.tasks.X, loss.tasks.n_features
+    return not loss.tasks.by_features.is_stored and 2 * d * d > SETTINGS.max_gram_share * X.nnz
 
 
 def bordered_gram(loss: LossTerm, weights) -> np.ndarray:

@@ -111,18 +111,11 @@ class Designs:
 
     def unit(self) -> np.ndarray:
         """(d,) root mean squares of the columns; 1 for a column of zeros."""
-        inputs = [self.X] if self.is_shared else self.inputs
-        n = sum(X.shape[0] for X in inputs)
-        if self.is_shared and self.is_sparse:
-            squares = self.Xt.squares / n
-        elif self.is_sparse:
-            squares = sum(np.asarray(X.multiply(X).sum(axis=0)).ravel() for X in inputs) / n
-        else:
-            squares = sum(np.einsum("ij,ij->j", X, X) for X in inputs) / n
+        counts = np.full(self.n_tasks, self.X.shape[0]) if self.is_shared else self.counts
+        n = float(np.sum(counts))
+        squares = np.square(self.loss.tasks.column_lengths[:, self.ids]).sum(axis=1) / n
         spread = squares
         if self.means is not None:
-            counts = [n] if self.is_shared else self.counts
-            means = self.means.T[:1] if self.is_shared else self.means.T
-            spread = squares - sum(c * mean**2 for c, mean in zip(counts, means, strict=True)) / n
+            spread = squares - self.means**2 @ counts / n
             spread = np.where(spread > 1e-12 * squares, spread, squares)
         return np.sqrt(np.where(spread > 0, spread, 1.0))

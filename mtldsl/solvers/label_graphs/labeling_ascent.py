@@ -28,7 +28,6 @@ from mtldsl.solvers.design.kernel_arguments import (
     LabelingWeights,
     LabelledRows,
     PenaltyScales,
-    Workspace,
 )
 from mtldsl.utils.arrays import read_only
 from mtldsl.utils.memory import gib
@@ -347,15 +346,13 @@ class LabelingDual:
         from mtldsl.solvers.label_graphs.labeling_kernels import ascend
 
         _, entries, decoder = self._inference()
-        gap, full, (K, slots) = 0.0, 0, (self.truth.shape[1], self.alpha.shape[1])
-        room = Workspace.of(self.cliques.n_entries, K, self.cliques.n_cliques, len(entries), slots)
+        gap, full = 0.0, 0
         for visits in self.visits(decoder):
             search = InferencePlan(entries, *decoder.choice, decoder.plan, *decoder.scratch(), *self.dear)  # type: ignore[call-arg]  # two and two
             gap_of_these, full_of_these = ascend(
                 visits,
                 *self.arguments(),
                 tuple(search),
-                tuple(room),
                 SETTINGS.sample_steps,
                 SETTINGS.labelling_tol,
             )

@@ -11,12 +11,10 @@ from mtldsl.solvers.design.kernel_arguments import (
     CliqueArrays,
     DualLine,
     InferencePlan,
-    LabelingChange,
     LabelingMixtures,
     LabelingWeights,
     LabelledRows,
     PenaltyScales,
-    Workspace,
 )
 from mtldsl.utils.jit import compiled
 
@@ -194,8 +192,7 @@ def _changed_cliques(higher, lower, scores, of_a_node, groups, up, down):
 @compiled(inside=True, nogil=True, error_model="numpy")
 def _moved_squares(gamma, line, squares, products, moved):
     """Into `moved`, the squared norms of the cliques after a step gamma; the derivatives need no more of them than these."""
-    change, g, length = line.change, line.g, line.length
-    n, groups, ups, downs = change.n, change.groups, change.up, change.down
+    n, groups, ups, downs, g, length = line.n, line.groups, line.up, line.down, line.g, line.length
     for c in range(squares.size):
         moved[c] = squares[c]
     for j in range(n):
@@ -204,11 +201,10 @@ def _moved_squares(gamma, line, squares, products, moved):
 
 
 @compiled(inside=True, nogil=True, error_model="numpy")
-def _line_search(gamma, line, products, squares, order, r, tau, room):
+def _line_search(gamma, line, products, squares, order, r, tau, norms, eta, moved, tried):
     """The step at which the dual value stops rising, from a first guess on, by regula falsi (Illinois)."""
-    norms, eta, moved, tried = room.norms, room.eta, room.moved, room.tried
-    change, longest, rise = line.change, line.longest, line.rise
-    n, groups, ups, downs = change.n, change.groups, change.up, change.down
+    n, groups, ups, downs = line.n, line.groups, line.up, line.down
+    longest, rise = line.longest, line.rise
     bend = 2.0 * line.g * line.length
     lower, upper_end, at_lower, at_upper = 0.0, longest, rise, 0.0
     bracketed = False
@@ -239,8 +235,7 @@ def _line_search(gamma, line, products, squares, order, r, tau, room):
 @compiled(inside=True, nogil=True, error_model="numpy")
 def _take(gamma, w, per_node, of_nodes, line, higher, lower, squares, products, changes):
     """The step: `changes` says what it adds to the weights, in units of the sample's inputs, whose length squared `of_nodes` labels see."""
-    change, g, length = line.change, line.g, line.length
-    n, groups, ups, downs = change.n, change.groups, change.up, change.down
+    n, groups, ups, downs, g, length = line.n, line.groups, line.up, line.down, line.g, line.length
     for k in range(higher.size - squares.size):
         a, b = higher[k], lower[k]
         if a != b:
@@ -271,19 +266,14 @@ def _add(Z, changes, x, nodes, seen):
 
 
 @compiled(nogil=True, error_model="numpy")
-def ascend(visits, rows, cliques, penalty, weights, mixtures, search, room, steps, accuracy):
+def ascend(visits, rows, cliques, penalty, weights, mixtures, search, steps, accuracy):
     """One pass over the samples `visits`; returns (the sum of weighted gaps seen, samples whose cache was full).
 
-    rows, cliques, penalty, weights, mixtures, search, room: `LabelledRows`, `CliqueArrays`, `PenaltyScales`, `LabelingWeights`, `LabelingMixtures`, `InferencePlan` and
-    `Workspace` as plain tuples. Changed are weights and mixtures.
+    rows, cliques, penalty, weights, mixtures, search: `LabelledRows`, `CliqueArrays`, `PenaltyScales`, `LabelingWeights`, `LabelingMixtures` and
+    `InferencePlan` as plain tuples. Changed are weights and mixtures.
     """
     rows, cliques, penalty = LabelledRows(*rows), CliqueArrays(*cliques), PenaltyScales(*penalty)
-    weights, mixtures, search, room = (
-        LabelingWeights(*weights),
-        LabelingMixtures(*mixtures),
-        InferencePlan(*search),
-        Workspace(*room),
-    )
+    weights, mixtures, search = LabelingWeights(*weights), LabelingMixtures(*mixtures), InferencePlan(*search)
     # read once: arrays that are read from a tuple in a loop are counted by reference at every turn
     truth, costs, labels, alpha, counts = (
         rows.truth,
@@ -300,15 +290,18 @@ def ascend(visits, rows, cliques, penalty, weights, mixtures, search, room, step
     lengths_seen, features_seen = rows.lengths_seen, rows.seen
     eliminates, enumerates = search.eliminates, search.enumerates
     plan, work, iwork = search.plan, search.work, search.iwork
-    patterns, dear, paid = search.patterns, search.dear, room.paid
+    patterns, dear = search.patterns, search.dear
     K, q, S = truth.shape[1], sizes.size, starts[-1]
-    products, scores, changes, seen = room.products, room.scores, room.changes, room.seen
-    margins, label, values, entries = room.margins, room.label, room.values, room.entries
-    factors, groups, up, down = room.factors, room.groups, room.up, room.down
+    products, scores, changes, seen = np.empty(S), np.empty(S), np.empty(S), np.empty(sought.size)
+    margins, label = np.empty(2 * K), np.empty(K, np.uint8)
+    # of every labelling of a sample's mixture, and of the one found: its score, what it costs as a whole, and its entries
+    values, paid, entries = np.empty(slots), np.empty(slots + 1), np.empty((slots + 1, K + q), np.int64)
+    factors, norms, eta, moved, tried = np.empty(q), np.empty(q), np.empty(q), np.empty(q), np.empty(q)
+    groups, up, down = np.empty(q, np.int64), np.empty(q, np.int64), np.empty(q, np.int64)
     for s in range(S):
         changes[s] = 0.0
     gap, full = 0.0, 0
-    _factors(squares, order, r, tau, room.norms, room.eta, factors)
+    _factors(squares, order, r, tau, norms, eta, factors)
     for visit in range(visits.size):
         i = visits[visit]
         w, of_nodes, length, x = of_samples[i], lengths[i], lengths_seen[i], X[i]
@@ -350,13 +343,13 @@ def ascend(visits, rows, cliques, penalty, weights, mixtures, search, room, step
             )
             base += paid[high] - paid[low]
             g = w * per_clique
-            line = DualLine(LabelingChange(n, groups, up, down), g, length, longest, rise, base, fall)
+            line = DualLine(n, groups, up, down, g, length, longest, rise, base, fall)
             # the best step were the shares of the cliques what they are
             for j in range(n):
                 fall += factors[groups[j]] * (2.0 * g * length)
             gamma = min(rise / fall, longest) if fall > 0.0 else longest
             if q > r:
-                gamma = _line_search(gamma, line, products, squares, order, r, tau, room)
+                gamma = _line_search(gamma, line, products, squares, order, r, tau, norms, eta, moved, tried)
             # the whole weight goes, to the last bit, where the step is the longest
             if gamma >= longest:
                 gamma = longest
@@ -366,7 +359,7 @@ def ascend(visits, rows, cliques, penalty, weights, mixtures, search, room, step
             alpha[i, high] += gamma
             changed = True
             _take(gamma, w, per_node, of_nodes, line, higher, lower, squares, products, changes)
-            _factors(squares, order, r, tau, room.norms, room.eta, factors)
+            _factors(squares, order, r, tau, norms, eta, factors)
             _fill_scores(products, factors, margins, starts, scores)
             if has_gaps:
                 leave_induced(table, sizes, starts, truth[i], scores)
@@ -375,60 +368,6 @@ def ascend(visits, rows, cliques, penalty, weights, mixtures, search, room, step
         if changed:
             _add(Z, changes, x, 2 * K, features_seen)
     return gap, full
-
-
-# --------------------------------------------------------------------------------------------------------------
-# The compiled loops of steps on a face: sums over the entries of labellings, and projections onto simplices.
-
-
-@compiled(nogil=True, error_model="numpy")
-def gather(scores, rows, entries, sums):
-    """sums[v] = the sum of scores[rows[v], e] over the entries of v."""
-    for v in range(rows.size):
-        total = 0.0
-        for k in range(entries.shape[1]):
-            total += scores[rows[v], entries[v, k]]
-        sums[v] = total
-
-
-@compiled(nogil=True, error_model="numpy")
-def scatter(weights, rows, entries, table):
-    """table[rows[v], e] += weights[v] for every entry of v."""
-    for v in range(rows.size):
-        for k in range(entries.shape[1]):
-            table[rows[v], entries[v, k]] += weights[v]
-
-
-@compiled(nogil=True, error_model="numpy")
-def project_groups(values, starts, falling):
-    """Every group values[starts[g] : starts[g + 1]] becomes the nearest point of the simplex; `falling` has room for the longest."""
-    for g in range(starts.size - 1):
-        group = values[starts[g] : starts[g + 1]]
-        largest = -np.inf
-        for j in range(group.size):
-            largest = max(largest, group[j])
-        for j in range(
-            group.size
-        ):  # only differences matter, and large numbers would lose the 1 that weights sum to
-            group[j] -= largest
-        for j in range(group.size):  # by insertion: groups are small, and numpy's sort takes long to compile
-            k = j - 1
-            while k >= 0 and falling[k] < group[j]:
-                falling[k + 1] = falling[k]
-                k -= 1
-            falling[k + 1] = group[j]
-        total, level = 0.0, 0.0
-        for j in range(group.size):
-            total += falling[j]
-            candidate = (total - 1.0) / (j + 1)
-            if falling[j] > candidate:
-                level = candidate
-        total = 0.0
-        for j in range(group.size):
-            group[j] = max(group[j] - level, 0.0)
-            total += group[j]
-        for j in range(group.size):
-            group[j] /= total
 
 
 # --------------------------------------------------------------------------------------------------------------

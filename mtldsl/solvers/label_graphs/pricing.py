@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from mtldsl.atoms.inference.cliques import Cliques
+from mtldsl.atoms.losses.multiclass import on_simplex
 from mtldsl.solvers.label_graphs.labeling_ascent import LabelingDual
 from mtldsl.solvers.numerics.conjugate_gradients import conjugate_gradients
 from mtldsl.solvers.solver import Point, Watch
@@ -123,7 +125,13 @@ class _CliqueFace:
         self.starts = np.concatenate([[0], np.cumsum(used.sum(axis=1))])
         self.places = rows[self.row], slot
         self.labels = ascent.labels[self.places]
-        self.entries = ascent.cliques.chosen(self.labels)
+        n_entries, chosen = ascent.cliques.n_entries, ascent.cliques.chosen(self.labels)
+        places, ends = self.row[:, None] * n_entries + chosen, np.arange(len(chosen) + 1) * chosen.shape[1]
+        # (labellings, rows x entries): which entries of its row a labelling chooses
+        self.choices = sparse.csr_array(
+            (np.ones(places.size), places.ravel(), ends), (len(chosen), len(rows) * n_entries)
+        )
+        self.choosers = self.choices.T  # to make it takes longer than a product with it
         self.weight = ascent.weights[self.places[0]]
         self.delta = ascent.atom.delta(self.labels, ascent.truth[self.places[0]])
         self.alpha = ascent.alpha[self.places]
@@ -153,27 +161,22 @@ class _CliqueFace:
 
     def _scores(self, rows) -> np.ndarray:
         """The score of every labelling with the weights (S, d)."""
-        from mtldsl.solvers.label_graphs.labeling_kernels import gather
-
-        sums = np.empty(self.row.size)
-        scores = self.a.cliques.within(self.X @ rows.T, self.truth)
-        gather(scores, self.row, self.entries, sums)
-        return sums
+        return self.choices @ self.a.cliques.within(self.X @ rows.T, self.truth).ravel()
 
     def image(self, change) -> np.ndarray:
         """(S, d) what a change of the weights of labellings takes off the multipliers."""
-        from mtldsl.solvers.label_graphs.labeling_kernels import scatter
-
-        table = np.zeros((len(self.X), self.a.cliques.n_entries))
-        scatter(change * self.weight, self.row, self.entries, table)
+        table = (self.choosers @ (change * self.weight)).reshape(len(self.X), -1)
         table = self.a.cliques.within(table, self.truth)
         return self.a.seen_by_edges(table.T @ self.X)
 
     def projected(self, alpha) -> np.ndarray:
-        from mtldsl.solvers.label_graphs.labeling_kernels import project_groups
-
-        project_groups(alpha, self.starts, np.empty(np.diff(self.starts).max(initial=0)))
-        return alpha
+        """The nearest weights that are probabilities in every sample."""
+        counts = np.diff(self.starts)
+        table = np.full((len(counts), counts.max()), -np.inf)
+        there = np.arange(table.shape[1]) < counts[:, None]
+        table[there] = alpha
+        weights = on_simplex(table)
+        return (weights / weights.sum(axis=1, keepdims=True))[there]
 
     def promised(self, alpha) -> float:
         """By how much the expected losses differ from those now."""

@@ -154,7 +154,7 @@ class GramPiece:
         d, m = loss.map.shape
         one = loss.is_shared_complete and loss.uniform_scale is not None
         rows = loss.tasks.n_samples / m
-        if gram_outgrows_inputs(loss, d, copies=2):
+        if gram_outgrows_inputs(loss):
             return False
         return d <= 1.5 * rows and (1 if one else m) * d * d <= MAX_GRAM_ENTRIES
 

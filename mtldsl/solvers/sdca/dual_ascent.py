@@ -173,7 +173,10 @@ class WeightsStep:
 
     def __init__(self, ball: KernelWeightBall, n: int):
         self.ball = ball
-        self.longer, self.before, self.boldness = np.ones(n), np.zeros(n), 1.0
+        self.longer, self.before = np.ones(n), np.zeros(n)
+        # for larger p, (E.1) is nearly the best step itself
+        boldest = SETTINGS.bold_max_factor
+        self.boldest = max(boldest / min(ball.p, boldest) ** 2, 1.0)
 
     def __call__(self, theta: np.ndarray, b: np.ndarray, gap: float) -> np.ndarray:
         """The next weights; `gap` is the relative gap as far as it is known."""
@@ -185,7 +188,7 @@ class WeightsStep:
         most = np.where(
             (theta < SETTINGS.vanishing_share * theta.max()) & (way < 0),
             SETTINGS.vanishing_max_factor,
-            self.boldness,
+            self.boldest,
         )
         self.longer = np.clip(
             self.longer * np.where(same, SETTINGS.longer_factor, SETTINGS.shorter_factor), 1.0, most
@@ -198,12 +201,6 @@ class WeightsStep:
         """The weights in the ball, none so small that it could not come back: steps multiply, and zero would stay zero."""
         theta = np.maximum(theta, SETTINGS.weights_gap_share / theta.size * min(gap, 1.0) * theta.max())
         return theta * (self.ball.radius / np.linalg.norm(theta, self.ball.p))
-
-    def answer(self, improved: bool) -> None:
-        """Tell whether the gap fell since the last answer: longer steps are for as long as it does."""
-        # for larger p, (E.1) is nearly the best step itself
-        boldest = max(SETTINGS.bold_max_factor / min(self.ball.p, SETTINGS.bold_max_factor) ** 2, 1.0)
-        self.boldness = min(1.5 * self.boldness, boldest) if improved else max(0.5 * self.boldness, 1.0)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -501,8 +498,6 @@ class DualAscentRun:
                 before, self.last_gap = self.last_gap, self.look()
                 # where the gap stands still, weights run ahead of multipliers that are far from their best
                 slow = self.last_gap > SETTINGS.slow_ratio * before
-                if self.learns:
-                    self.weights_step.answer(not slow)
                 waits = slow and not settled
                 self.patience = (
                     min(2 * self.patience, SETTINGS.patience_passes) if waits else max(self.patience // 2, 1)

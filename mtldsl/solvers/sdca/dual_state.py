@@ -166,18 +166,16 @@ class FlatSamples:
             return FeatureSupports(
                 np.arange(T + 1, dtype=np.int64) * d, np.tile(np.arange(d, dtype=np.int32), T)
             )
-        return self.supports_of(self.offsets, self.rows_of)
+        rows = self.rows_of if self.rows_of.size else np.arange(self.n)
+        return self.supports_of(self.offsets, rows)
 
     def supports_of(self, offsets, rows) -> FeatureSupports:
         """The features that occur in some sparse rows, task by task at `offsets`."""
-        from mtldsl.solvers.sdca.sdca_kernels import supports
-
-        ends = np.zeros(self.n_tasks + 1, dtype=np.int64)
-        arguments = offsets, rows, self.indices, self.indptr
-        supports(*arguments, np.full(self.n_features, -1, dtype=np.int64), True, ends, np.empty(0, np.int32))
-        found = np.empty(ends[-1], dtype=np.int32)
-        supports(*arguments, np.full(self.n_features, -1, dtype=np.int64), False, ends, found)
-        return FeatureSupports(ends, found)
+        n_rows = self.indptr.size - 1
+        of_tasks = sparse.csr_array((np.ones(rows.size, bool), rows, offsets), (self.n_tasks, n_rows))
+        there = np.ones(self.indices.size, bool)
+        found = of_tasks @ sparse.csr_array((there, self.indices, self.indptr), (n_rows, self.n_features))
+        return FeatureSupports(found.indptr.astype(np.int64), found.indices.astype(np.int32))
 
     def table(self, n_cells: int) -> np.ndarray:
         """(n, 5 + cells): u, low, high and the conjugate's two numbers of every sample, as the kernels want them; norms are still zero."""
@@ -278,7 +276,7 @@ class ActiveFace:
         self.found = tuple(samples.inputs._replace(of=rows)), tuple(support), tuple(nodes.places)
         self.samples = samples
         self.u, self.low, self.high = u[self.free], low[self.free], high[self.free]
-        self.z = intercepts[self.task] - self._dots(nodes.store)
+        self.z = intercepts[self.task] + self._dots(nodes.store)
         first, self.curvature = samples.slopes(self.free, self.u)
         self.slope = first - self.z
         self.conjugate = samples.conjugates(self.free, self.u)
@@ -287,6 +285,7 @@ class ActiveFace:
         self.scale = np.sqrt(np.maximum(diagonal, np.finfo(float).tiny))
 
     def _dots(self, store) -> np.ndarray:
+        """The predictions of the samples, without intercepts, of the weights that nodes stand for."""
         from mtldsl.solvers.sdca.sdca_kernels import dots
 
         z = np.zeros(self.free.size)
@@ -304,7 +303,7 @@ class ActiveFace:
     def kernel(self, v) -> np.ndarray:
         """X K_theta X^T v / c, with the intercepts' part."""
         self.products += 1
-        result = self._dots(self.nodes_of(v))
+        result = -self._dots(self.nodes_of(v))
         if self.shift.any():
             result += (self.shift * np.bincount(self.task, weights=v, minlength=self.shift.size))[self.task]
         return result

@@ -78,45 +78,43 @@ def _dot(w, dense, row):
     return (a + b) + (c + d)
 
 
-@compiled(inside=True, error_model="numpy")
-def _enter(t, features, nodes, theta, store, scale, w, old):
-    """w and, of every cell, how far it moves with a multiplier; `old` is w as it was, feature by feature of the task."""
-    n_cells, size = scale.size, features.size
+@compiled(inside=True, nogil=True, error_model="numpy")
+def _read_nodes(t, features, nodes, theta, store, n_cells, w):
+    """w = -sum over the nodes of task t of factor * theta * node, on its features."""
     cell_of, place = nodes.cell_of, nodes.place
-    for c in range(n_cells):
-        scale[c] = 0.0
-    for e in range(nodes.entry_of[t], nodes.entry_of[t + 1]):
-        scale[nodes.cell[e]] += theta[nodes.kernel[e]] * (nodes.factor[e] * nodes.factor[e])
-    for c in range(n_cells):
-        scale[c] = max(scale[c], 1e-60)  # weights of zero leave no trace in w, and the change is read from w
-    for p in range(size):
+    for p in range(features.size):
         w[features[p]] = 0.0
     for e in range(nodes.entry_of[t], nodes.entry_of[t + 1]):
         f = -theta[nodes.kernel[e]] * nodes.factor[e]
         if f != 0.0:
             at, c = nodes.at[e], nodes.cell[e]
-            for p in range(size):
+            for p in range(features.size):
                 j = features[p]
                 if n_cells == 1 or cell_of[j] == c:
                     w[j] += f * store[at + place[j]]
-    for p in range(size):
-        old[p] = w[features[p]]
 
 
-@compiled(inside=True, error_model="numpy")
-def _leave(t, features, nodes, store, scale, w, old):
-    """The nodes, brought up to date."""
-    n_cells, size = scale.size, features.size
+@compiled(inside=True, nogil=True, error_model="numpy")
+def _add_to_nodes(t, features, nodes, store, n_cells, w):
+    """store += factor * w for every node of task t, on its features."""
     cell_of, place = nodes.cell_of, nodes.place
-    for p in range(size):
-        j = features[p]
-        old[p] = (old[p] - w[j]) / scale[cell_of[j]]
     for e in range(nodes.entry_of[t], nodes.entry_of[t + 1]):
         f, at, c = nodes.factor[e], nodes.at[e], nodes.cell[e]
-        for p in range(size):
+        for p in range(features.size):
             j = features[p]
             if n_cells == 1 or cell_of[j] == c:
-                store[at + place[j]] += f * old[p]
+                store[at + place[j]] += f * w[j]
+
+
+@compiled(inside=True, nogil=True, error_model="numpy")
+def _fill_scale(t, nodes, theta, scale):
+    """By how much the weights of task t move with a multiplier, cell by cell."""
+    for c in range(scale.size):
+        scale[c] = 0.0
+    for e in range(nodes.entry_of[t], nodes.entry_of[t + 1]):
+        scale[nodes.cell[e]] += theta[nodes.kernel[e]] * (nodes.factor[e] * nodes.factor[e])
+    for c in range(scale.size):
+        scale[c] = max(scale[c], 1e-60)  # weights of zero leave no trace in w, and the change is read from w
 
 
 @compiled(nogil=True, error_model="numpy")
@@ -166,7 +164,10 @@ def sweep(
             continue
         first = tasks.offsets[t]
         features = supports.features[supports.ends[t] : supports.ends[t + 1]]
-        _enter(t, features, nodes, theta, store, scale, w, old)
+        _fill_scale(t, nodes, theta, scale)
+        _read_nodes(t, features, nodes, theta, store, n_cells, w)
+        for p in range(features.size):
+            old[p] = w[features[p]]
         n_active = active[t]
         for turn in range(passes):
             least, most, gain, k, visited = np.inf, -np.inf, 0.0, 0, n_active
@@ -247,25 +248,10 @@ def sweep(
             if most - least <= wanted or n_active == 0:
                 break
         active[t] = n_active
-        _leave(t, features, nodes, store, scale, w, old)
-
-
-@compiled(nogil=True, error_model="numpy")
-def supports(offsets, rows_of, indices, indptr, stamp, count_only, support_of, support):
-    """The features that occur in every task's rows: their numbers into support_of (counted first), then themselves into support."""
-    for t in range(offsets.size - 1):
-        found = support_of[t] if not count_only else 0
-        for i in range(offsets[t], offsets[t + 1]):
-            row = rows_of[i] if rows_of.size > 0 else i
-            for p in range(indptr[row], indptr[row + 1]):
-                j = indices[p]
-                if stamp[j] != t:
-                    stamp[j] = t
-                    if not count_only:
-                        support[found] = j
-                    found += 1
-        if count_only:
-            support_of[t + 1] = support_of[t] + found
+        for p in range(features.size):
+            j = features[p]
+            w[j] = (old[p] - w[j]) / scale[cell_of[j]]
+        _add_to_nodes(t, features, nodes, store, n_cells, w)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -289,14 +275,13 @@ def gather(v, offsets, rows, supports, nodes, w, store):
     """
     rows, supports, nodes = SampleRows(*rows), FeatureSupports(*supports), NodePlaces(*nodes)
     row_of, dense, data, indices, indptr = rows.of, rows.dense, rows.data, rows.indices, rows.indptr
-    support, cell_of, place = supports.features, nodes.cell_of, nodes.place
-    n_cells = _one_or_more(cell_of)
+    n_cells = _one_or_more(nodes.cell_of)
     for t in range(offsets.size - 1):
-        begin, end = supports.ends[t], supports.ends[t + 1]
+        features = supports.features[supports.ends[t] : supports.ends[t + 1]]
         if offsets[t] == offsets[t + 1]:
             continue
-        for p in range(begin, end):
-            w[support[p]] = 0.0
+        for p in range(features.size):
+            w[features[p]] = 0.0
         for i in range(offsets[t], offsets[t + 1]):
             row, f = row_of[i], v[i]
             if dense.shape[0] > 0:
@@ -305,35 +290,20 @@ def gather(v, offsets, rows, supports, nodes, w, store):
             else:
                 for p in range(indptr[row], indptr[row + 1]):
                     w[indices[p]] += f * data[p]
-        for e in range(nodes.entry_of[t], nodes.entry_of[t + 1]):
-            f, at, c = nodes.factor[e], nodes.at[e], nodes.cell[e]
-            for p in range(begin, end):
-                j = support[p]
-                if n_cells == 1 or cell_of[j] == c:
-                    store[at + place[j]] += f * w[j]
+        _add_to_nodes(t, features, nodes, store, n_cells, w)
 
 
 @compiled(nogil=True, error_model="numpy")
 def dots(store, theta, offsets, rows, supports, nodes, w, z):
-    """z_i = sum over the nodes of the sample's task of factor * theta * <x_i, node>. Arguments as of `gather`."""
+    """z_i = <x_i, w> with w as of `_read_nodes`, of the sample's task. Arguments as of `gather`."""
     rows, supports, nodes = SampleRows(*rows), FeatureSupports(*supports), NodePlaces(*nodes)
     row_of, dense, data, indices, indptr = rows.of, rows.dense, rows.data, rows.indices, rows.indptr
-    support, cell_of, place = supports.features, nodes.cell_of, nodes.place
-    n_cells = _one_or_more(cell_of)
+    n_cells = _one_or_more(nodes.cell_of)
     for t in range(offsets.size - 1):
-        begin, end = supports.ends[t], supports.ends[t + 1]
+        features = supports.features[supports.ends[t] : supports.ends[t + 1]]
         if offsets[t] == offsets[t + 1]:
             continue
-        for p in range(begin, end):
-            w[support[p]] = 0.0
-        for e in range(nodes.entry_of[t], nodes.entry_of[t + 1]):
-            f = theta[nodes.kernel[e]] * nodes.factor[e]
-            if f != 0.0:
-                at, c = nodes.at[e], nodes.cell[e]
-                for p in range(begin, end):
-                    j = support[p]
-                    if n_cells == 1 or cell_of[j] == c:
-                        w[j] += f * store[at + place[j]]
+        _read_nodes(t, features, nodes, theta, store, n_cells, w)
         for i in range(offsets[t], offsets[t + 1]):
             row, total = row_of[i], 0.0
             if dense.shape[0] > 0:
