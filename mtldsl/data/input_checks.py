@@ -477,9 +477,11 @@ def as_names(names, found, count: int, what: str, prefix: str | None = None) -> 
     names = tuple(distinct_names(names))
     if len(names) != count:
         raise DataError(f"{len(names)} names for {count}", term=what, write_instead=f"give exactly {count}")
-    if len(set(names)) < count:
-        twice = next(name for k, name in enumerate(names) if name in names[:k])
-        raise DataError(f"the name {twice!r} occurs twice; names must be distinct", term=what)
+    seen = set()
+    for name in names:
+        if name in seen:
+            raise DataError(f"the name {name!r} occurs twice; names must be distinct", term=what)
+        seen.add(name)
     return names
 
 

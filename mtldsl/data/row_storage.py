@@ -81,8 +81,8 @@ def row_keys(X) -> Iterator[bytes]:
     if not sparse.issparse(X):
         return (row.tobytes() for row in X + 0.0)  # -0.0 becomes 0.0
     X = sparse.csr_array(X, copy=True)
-    X.eliminate_zeros()
     X.sum_duplicates()
+    X.eliminate_zeros()
     return (X.indices[a:b].tobytes() + b"|" + X.data[a:b].tobytes() for a, b in pairwise(X.indptr))
 
 

@@ -335,7 +335,7 @@ class _DistributedPlanesRun(DistributedRun):
         x = self.oracle.blocks(self.best)
         self.loss.known(x, self.seen)
         state = {"solver": self.solver, "bundle": self.bundle}
-        notes = {"looks": self.oracle.calls, "planes": int(self.bundle.counts.sum())}
+        notes = {"looks": round(self.oracle.calls), "planes": int(self.bundle.counts.sum())}
         return Point(x, [self.model.duals], self.model.function_duals, iteration, state, notes)
 
 

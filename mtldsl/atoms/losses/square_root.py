@@ -152,6 +152,8 @@ def _secular_root(s, a, step) -> float:
     from scipy.optimize import brentq
 
     top = (1.0 + 1e-9) * np.linalg.norm(a) / step - s.min()  # beyond it, whatever rounding says
+    if np.isnan(top):
+        return top
     return float(brentq(lambda t: np.linalg.norm(a / (t + s)) - step, 0.0, top, xtol=1e-300, rtol=8.9e-16))
 
 

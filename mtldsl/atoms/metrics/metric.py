@@ -355,7 +355,7 @@ class Metric(Atom):
             height = np.nan
         else:
             plane = self._plane(z, y, *(classes_of(y) if classes is None else classes))
-            if plane.value > 0.0:
+            if not plane.value <= 0.0:  # NaN too
                 return plane
         none = (np.zeros(0, int), None) if self.labellings else (None, np.zeros(len(z)))
         return MostViolatedPlane(height, height, *none)
@@ -449,8 +449,10 @@ class Metric(Atom):
         u = np.clip(np.asarray(u, float), np.minimum(-2.0 * y, 0.0), np.maximum(-2.0 * y, 0.0))
         positive, negative = classes_of(y)
         sizes = len(positive), len(negative)
-        # a user's own limits need not say what their delta forbids
-        limits = limits_from_steps(self.table, *sizes) if is_own(self) else self.limits(*sizes)
+        # limits need not say what a delta of one's own forbids
+        known = next((base for base in type(self).__mro__ if base in REGISTRY.values()), Metric)
+        has_own_delta = type(self).delta is not known.delta
+        limits = limits_from_steps(self.table, *sizes) if has_own_delta else self.limits(*sizes)
         if np.isfinite(limits[0]) or self.conjugate(u, y) < np.inf:
             return u
         p = flip_probabilities(u, y)

@@ -127,17 +127,27 @@ class TreeFormula(FunctionFormula):
         return (join_intervals(norms) * self.number(self.a)).sum()
 
     def gauge(self, Z):
-        high = float(np.abs(Z.middle).sum()) / float(self.a[self.a > 0].min(initial=np.inf))
-        low, near = 0.0, self._squares(Interval.of(Z.middle))
+        middle = Z.middle
+        floats = np.square(middle).sum(axis=1)[:, None] if self.axis == 0 else np.square(middle).T
+        high = float(np.abs(middle).sum()) / float(self.a[self.a > 0].min(initial=np.inf))
+        low, exact = 0.0, self._squares(Z)
         for _ in range(SETTINGS.level_halvings):
             between = 0.5 * (low + high)
-            low, high = (low, between) if self._is_held(near, between) else (between, high)
-        step, squares = np.spacing(high), self._squares(Z)
-        while not self._is_held(squares, high):
+            low, high = (low, between) if self._is_short(floats, between) else (between, high)
+        step = np.spacing(high)
+        while not self._is_held(exact, high):
             high, step = high + step, 2.0 * step
             if not np.isfinite(high):
                 raise UnsupportedFormula("tree_norm of multipliers too large for its dual norm")
         return self.number(high)
+
+    def _is_short(self, squares: np.ndarray, t: float) -> bool:
+        """Tell whether nothing is left at t, in floats: a guess, four times faster than in intervals."""
+        left: dict[int, np.ndarray] = {}
+        for g, inside, own in self.order:
+            rest = squares[own].sum(axis=0) + sum(left.pop(h) for h in inside)
+            left[g] = np.square(np.maximum(np.sqrt(rest) - t * self.a[g], 0.0))
+        return not any(np.any(rest) for rest in left.values())
 
     def _is_held(self, squares: Interval, t: float) -> bool:
         """Tell whether nothing is left at t."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Integral
+from numbers import Integral, Real
 from typing import ClassVar
 
 from mtldsl.atoms.prox.composition import unsupported_reason
@@ -183,15 +183,13 @@ class ADMM(MethodSolver):
         inner: str = "planes",
         inner_steps: int = 200,
     ) -> Point:
-        for name, value, is_meant, write_instead in (
-            ("relaxation", relaxation, 0.0 < relaxation < 2.0, "a number between 0 and 2, such as 1.6"),
-            ("anderson_memory", anderson_memory, isinstance(anderson_memory, Integral) and anderson_memory >= 0,
-             "a whole number >= 0, 0 for no acceleration"),
-            ("pull", pull, 0.0 < pull <= 1.0, "a number in (0, 1], such as 1.0"),
-            ("inner_steps", inner_steps, isinstance(inner_steps, Integral) and inner_steps >= 1,
-             "a positive whole number, such as 200"),
+        for name, value, kind, is_meant, write_instead in (
+            ("relaxation", relaxation, Real, lambda x: 0.0 < x < 2.0, "a number between 0 and 2, such as 1.6"),
+            ("anderson_memory", anderson_memory, Integral, lambda x: x >= 0, "a whole number >= 0, 0 for no acceleration"),
+            ("pull", pull, Real, lambda x: 0.0 < x <= 1.0, "a number in (0, 1], such as 1.0"),
+            ("inner_steps", inner_steps, Integral, lambda x: x >= 1, "a positive whole number, such as 200"),
         ):  # fmt: skip
-            if not is_meant:
+            if not (isinstance(value, kind) and is_meant(value)):
                 raise SolverError(f"{name}={value!r}: write {write_instead}")
         if inner not in INNER:
             raise SolverError(f"inner={inner!r}: write one of {', '.join(map(repr, INNER))}")

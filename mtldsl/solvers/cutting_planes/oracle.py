@@ -15,7 +15,11 @@ from mtldsl.solvers.solver import FLOPS_PER_CALL
 
 def _intercept_unit(tasks: Any) -> float:
     """The root mean square of a typical feature: typical is what most of the data's energy lies in."""
-    squares = np.square(tasks.column_lengths).sum(axis=1) / float(np.sum(tasks.counts))
+    every_row = (
+        tasks.in_memory and tasks.is_shared
+    )  # lengths of shared columns count rows without a label too
+    rows = tasks.X.shape[0] * tasks.n_tasks if every_row else np.sum(tasks.counts)
+    squares = np.square(tasks.column_lengths).sum(axis=1) / float(rows)
     return float(np.sqrt((squares @ squares) / squares.sum())) if squares.sum() > 0 else 1.0
 
 
