@@ -66,7 +66,7 @@ AREA = mtl.structured_hinge(W, T, metric=AUC()) + mtl.l1_norm(W)
         (AREA, [W.sum(axis=1) == 0], "W.sum"),
         (AREA + mtl.hinge_loss(W, T), [], "hinge_loss(W, tasks) is a second loss"),
         (mtl.structured_hinge(W + S, T) + mtl.l1_norm(W) + mtl.l1_norm(S), [], "there are 2 weight matrices"),
-        (mtl.logistic_loss(W, T) + mtl.l1_norm(W), [], "logistic_loss(W, tasks) is not a structured_hinge"),
+        (mtl.logistic_loss(W, T) + mtl.l1_norm(W), [], "logistic_loss(W, tasks) is neither"),
         (AREA + mtl.trace_norm(W), [], "trace_norm"),
     ],
 )

@@ -11,10 +11,13 @@ from typing import ClassVar
 from mtldsl.atoms.prox.composition import unsupported_reason
 from mtldsl.errors import SolverError
 from mtldsl.normal_form.form import NormalForm, single_block
-from mtldsl.normal_form.reductions.block_reductions import has_one_maximum_a_task
 from mtldsl.solvers.admm.iteration import ADMMIteration, flops_of_iteration
 from mtldsl.solvers.cutting_planes.frank_wolfe import FrankWolfe
 from mtldsl.solvers.cutting_planes.lifted_admm import LiftedRun
+from mtldsl.solvers.cutting_planes.oracle import (
+    has_one_maximum_a_task,
+    has_oracle,
+)
 from mtldsl.solvers.cutting_planes.two_block_admm import TwoBlockADMM
 from mtldsl.solvers.nonconvex.spectral_admm import SpectralADMM
 from mtldsl.solvers.route_table import ModelFacts
@@ -40,13 +43,16 @@ INNER = ("planes", "frank_wolfe")
 
 
 def why_not_two_blocks(form: NormalForm) -> str | None:
-    """None for one structured loss of one weight matrix, under functions of that matrix whose sum has an exact prox."""
+    """None for one loss with an oracle, of one weight matrix, under functions of that matrix whose sum has an exact prox."""
+    for loss in form.losses:
+        if not has_oracle(loss):
+            return f"{loss.typed} is neither structured_hinge nor hinge_loss."
     facts = single_block(form)
-    if isinstance(facts, str):
-        return facts
-    if not has_one_maximum_a_task(facts.loss):
-        return f"{facts.loss.typed} is not a structured_hinge."
-    return unsupported_reason([(f.coefficient, f.atom) for f in form.functions]) or None
+    return (
+        facts
+        if isinstance(facts, str)
+        else unsupported_reason([(f.coefficient, f.atom) for f in form.functions]) or None
+    )
 
 
 def _has_planes(form: NormalForm) -> bool:
@@ -132,7 +138,7 @@ class ADMM(MethodSolver):
 
     def refuses(self, form: NormalForm) -> str | None:
         for loss in form.losses:
-            if has_one_maximum_a_task(loss):
+            if has_oracle(loss):
                 continue
             if not loss.atom.convex:
                 return f"{loss.typed} is not convex."

@@ -78,6 +78,12 @@ class ColumnsOfTask:
         weigh_columns(*self.arrays, D, border, diagonal)
         return border, diagonal
 
+    def squared_pull(self, D) -> np.ndarray:
+        """`pull` of columns with all entries squared."""
+        if self.holds_all and isinstance(self.transposed, TransposedRows):
+            return self.transposed.squared_products(D)[None]
+        return self.weighed(D)[1][None]
+
 
 class TaskModel:
     """W (1, p) and, as `carried`, V = D times the step of the predictions without the intercept's."""
@@ -168,6 +174,14 @@ class DenseColumns:
             return inner_product(u.reshape(self.n_tasks, -1), self.columns[0].T)
         parts = np.split(u, self.offsets[1:-1])
         return np.stack([C @ part for part, C in zip(parts, self.columns, strict=True)])
+
+    def squared_pull(self, u) -> np.ndarray:
+        """`pull` of columns with all entries squared."""
+        if self.is_shared:
+            C = self.columns[0]
+            return np.einsum("jk,jk,ik->ij", C, C, u.reshape(self.n_tasks, -1))
+        parts = zip(self.columns, np.split(u, self.offsets[1:-1]), strict=True)
+        return np.stack([np.einsum("jk,jk,k->j", C, C, part) for C, part in parts])
 
     def gram(self, weights) -> np.ndarray:
         """(m, p, p): X_i^T diag(weights_i) X_i; (1, p, p) where they are one."""

@@ -9,8 +9,14 @@ from typing import Any
 import numpy as np
 
 from mtldsl.normal_form.form import Blocks, LossTerm
+from mtldsl.normal_form.reductions.block_reductions import has_one_maximum_a_task
 from mtldsl.normal_form.terms.structured_term import Mixture
 from mtldsl.solvers.solver import FLOPS_PER_CALL
+
+
+def has_oracle(loss: LossTerm) -> bool:
+    """Tell whether the loss is, for every task by itself, a maximum of affine functions whose highest one is known exactly."""
+    return loss.atom.max_affine and loss.atom.labels != "indicators"
 
 
 def _intercept_unit(tasks: Any) -> float:
@@ -41,7 +47,7 @@ class Oracle:
     """
 
     def __init__(self, loss: LossTerm):
-        self.loss: Any = loss  # a term that knows its tasks apart
+        self.loss: Any = loss  # where `_by_task`, a term that knows its tasks apart
         self.tasks = loss.tasks
         self.block: Any = loss.map.identity_of  # None where it is of an expression of weights
         self.has_intercept = bool(loss.intercepts)
@@ -49,6 +55,8 @@ class Oracle:
         self.coefficients = np.asarray(loss.coefficients, float)
         self.size = self.tasks.n_features + self.has_intercept
         self.unit = _intercept_unit(self.tasks) if self.has_intercept else 1.0
+        self._by_task = has_one_maximum_a_task(loss)
+        self._find = self._of_tasks if self._by_task else self._of_samples
 
     @cached_property
     def work(self) -> float:
@@ -96,13 +104,19 @@ class Oracle:
 
     def __call__(self, V: np.ndarray) -> WeightPlanes:
         self.calls += 1
-        found = self.loss.highest(self.predictions(V))
-        u = found.slopes
-        return WeightPlanes(found.values, found.deltas, self.pull(u), self._stored(u))
+        values, deltas, u, stored = self._find(self.predictions(V))
+        return WeightPlanes(values, deltas, self.pull(u), stored)
 
     def values(self, V: np.ndarray) -> np.ndarray:
         self.calls += 1
-        return self.loss.highest(self.predictions(V)).values
+        z = self.predictions(V)
+        return self.loss.highest(z).values if self._by_task else self._find(z)[0]
+
+    # ------------------------------------------------------------------------------------ one maximum a task
+
+    def _of_tasks(self, z):
+        found = self.loss.highest(z)
+        return found.values, found.deltas, found.slopes, self._stored(found.slopes)
 
     def _stored(self, u: np.ndarray) -> list[np.ndarray]:
         """The compact forms of the planes with slopes u in the predictions: which labels they flip, where that says all."""
@@ -113,12 +127,24 @@ class Oracle:
             )
         ]
 
+    # ---------------------------------------------------------------------------------- one maximum a sample
+
+    def _of_samples(self, z):
+        y, starts = self.tasks.targets, self.tasks.offsets[:-1]
+        weights = self.tasks.sample_weights
+        slopes, heights = _highest(self.loss.atom, z, y)
+        u, lost = (part if weights is None else weights * part for part in (slopes, heights))
+        deltas = np.add.reduceat(lost, starts)
+        values = deltas + np.add.reduceat(u * z, starts)
+        return values, deltas, u, np.split(slopes != 0.0, starts[1:])
+
     # -------------------------------------------------------------------------------------------- certificate
 
     def zero(self, i: int):
         """The compact form of the plane that is zero everywhere."""
         n = int(self.tasks.counts[i])
-        return np.zeros(n, bool if self.loss.tasks_apart[i][2].labellings else float)
+        flips = not self._by_task or self.loss.tasks_apart[i][2].labellings
+        return np.zeros(n, bool if flips else float)
 
     def duals(self, stored: list[list], weights: list[np.ndarray]):
         """Multipliers of the loss term, coefficients included, of the mixtures of planes."""
@@ -126,9 +152,21 @@ class Oracle:
         for i, (planes, w) in enumerate(zip(stored, weights, strict=True)):
             used = np.flatnonzero(w > 0.0) if np.any(w > 0.0) else np.zeros(1, int)
             chosen, w = np.array([planes[k] for k in used]), w[used]
-            is_mixture = chosen.dtype == bool or self.loss.tasks_apart[i][2].tells_orders
+            is_mixture = self._by_task and (chosen.dtype == bool or self.loss.tasks_apart[i][2].tells_orders)
             apart.append(Mixture(chosen, w) if is_mixture else self.coefficients[i] * (w @ chosen))
-        return apart
+        if self._by_task:
+            return apart
+        atom: Any = self.loss.atom  # of such a loss every dual entry has an interval
+        low, high = atom.dual_interval(self.tasks.targets)
+        weights = self.tasks.sample_weights
+        u = (low + high) * np.concatenate(apart)  # one end is zero, the other the slope
+        return u if weights is None else weights * u
+
+
+def _highest(atom, z, y) -> tuple[np.ndarray, np.ndarray]:
+    """(slope, height at zero) of the affine function that is highest at z, for every sample."""
+    slopes = atom.slope(z, y)
+    return slopes, -atom.pointwise_conjugate(slopes, y)
 
 
 # --------------------------------------------------------------------------------------------------------------

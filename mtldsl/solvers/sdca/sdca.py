@@ -14,8 +14,8 @@ import numpy as np
 
 from mtldsl.errors import DataError, SolverError
 from mtldsl.normal_form.form import NormalForm
-from mtldsl.normal_form.reductions.block_reductions import has_one_maximum_a_task
 from mtldsl.solvers.cutting_planes import structural_svm
+from mtldsl.solvers.cutting_planes.oracle import has_one_maximum_a_task
 from mtldsl.solvers.cutting_planes.structural_svm import StructuralSVM
 from mtldsl.solvers.label_graphs.clique_generation import ascend_labellings
 from mtldsl.solvers.label_graphs.labeling_ascent import clique_form
