@@ -60,9 +60,6 @@ def test_a_pipeline_is_given_raw_rows_and_shows_its_names(piped, tmp_path):
     assert "ill" in page and "tired" in page and "x0, x1" not in page
 
 
-PRINTED = 6e-4  # half a unit of the third digit, and rounding
-
-
 @pytest.mark.parametrize(("make", "y", "name"), [
     (lambda: MultiTaskClassifierCV(values=[1.0], cv=2, scoring="average_precision"), SICK, "average precision"),
     (lambda: MultiTaskClassifierCV(values=[1.0], cv=2, scoring=scorer("balanced_accuracy")), SICK, "balanced accuracy"),
@@ -80,9 +77,8 @@ def test_the_page_begins_with_what_was_chosen_by(make, y, name, tmp_path):
         encoding="utf-8"
     )
     said = re.search(rf"its {name}, in the mean of 2 tasks, is ([\d.]+)", page)
-    assert said is not None and np.isclose(
-        float(said[1]), abs(fitted.score(rows[TEST], y[TEST])), atol=PRINTED
-    )
+    # three digits are printed
+    assert float(said[1]) == pytest.approx(abs(fitted.score(rows[TEST], y[TEST])), abs=6e-4)
     assert ("a guess has" in page) == (name != "recall")  # which is perfect where all is called positive
 
 
@@ -100,7 +96,7 @@ def test_the_page_begins_with_a_function_that_chose(make, tmp_path):
     fitted = make().fit(rows[LEARN], y[LEARN])
     page = report(fitted, tmp_path / "fit.html", rows[TEST], y[TEST], bootstrap=20).read_text("utf-8")
     said = re.search(r"its median_error is (-\d\.\d+)", page)
-    assert said and np.isclose(float(said[1]), median_error(fitted, rows[TEST], y[TEST]), atol=PRINTED)
+    assert float(said[1]) == pytest.approx(median_error(fitted, rows[TEST], y[TEST]), abs=6e-4)
     assert page.index("median_error") < page.index("mean absolute error")
 
 
