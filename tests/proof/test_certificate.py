@@ -336,13 +336,12 @@ def _hold_below_the_optimum(metric, kind):
 @pytest.mark.slow
 @for_each("metric", ["f1", "auc", "rocarea", "part", "ap", "ndcg", "errors", "precision", "several"])
 def test_the_certificate_of_a_mixture_is_its_expected_measure(metric):
-    """By hand under one l1 norm: mean Delta times the coefficient, shrunk until |X^T u| <= 1 in every entry."""
+    """By hand under an l1 norm, and one of nothing: mean Delta times the coefficient, shrunk until |X^T u| <= 1 in every entry."""
     tasks, W = with_weights(
         shared(31, n=10 if isinstance(STRUCTURED[metric], RankingMetric) else 20, labels="sign")
     )
-    form = mtl.minimize(
-        4.0 * mtl.structured_hinge(W, tasks, metric=STRUCTURED[metric]) + mtl.l1_norm(W)
-    ).form()
+    hinge = mtl.structured_hinge(W, tasks, metric=STRUCTURED[metric])
+    form = mtl.minimize(4.0 * hinge + mtl.l1_norm(W) + mtl.l1_norm(mtl.Weights(tasks, name="V"))).form()
     (loss,) = form.losses
     rng = np.random.default_rng(1)
     planes = loss.most_violated(0.05 * rng.normal(size=tasks.n_samples))
