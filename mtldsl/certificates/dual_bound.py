@@ -234,9 +234,8 @@ def _highest(value: Callable[[float], float], largest: float, at: float, best: f
     at, best = max((at, best), (0.0, value(0.0)), key=lambda seen: seen[1])
     from scipy.optimize import minimize_scalar  # slow to import, and rarely needed near an optimum
 
-    def falling(
-        share: float,
-    ) -> float:  # of the interval, whose length may be below the search's own tolerance
+    # over shares of the interval, whose length may be below the search's own tolerance
+    def falling(share: float) -> float:
         return -max(value(share * largest), -1e300)
 
     search: Any = minimize_scalar(falling, bounds=(0.0, 1.0), method="bounded", options={"maxiter": 16})

@@ -28,7 +28,7 @@ from mtldsl.utils.files import atomic_file, npz_path, read_archive, reading
 from mtldsl.utils.validation import as_path
 
 # --------------------------------------------------------------------------------------------------------------
-# What was learned beside the weights, in a file.
+# Matrices and weights learned beside those of the features, in a file.
 
 
 def _store_learned(learned: dict) -> tuple[dict, Arrays]:

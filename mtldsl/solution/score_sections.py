@@ -20,7 +20,7 @@ from mtldsl.solution.measures import meaning_of, measure_of_rare
 from mtldsl.solution.score_intervals import ScoredMeasure, outputs_beside, shortened
 
 # --------------------------------------------------------------------------------------------------------------
-# What was learned beside the weights: matrices, weights of similarities, graphs of labels.
+# Parts learned beside the weights: matrices, weights of similarities, graphs of labels.
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,8 @@ def has_oracle(loss: LossTerm) -> bool:
 
 def _intercept_unit(tasks: Any) -> float:
     """The root mean square of a typical feature: typical is what most of the data's energy lies in."""
-    every_row = (
-        tasks.in_memory and tasks.is_shared
-    )  # lengths of shared columns count rows without a label too
+    # lengths of shared columns count rows without a label too
+    every_row = tasks.in_memory and tasks.is_shared
     rows = tasks.X.shape[0] * tasks.n_tasks if every_row else np.sum(tasks.counts)
     squares = np.square(tasks.column_lengths).sum(axis=1) / float(rows)
     return float(np.sqrt((squares @ squares) / squares.sum())) if squares.sum() > 0 else 1.0
