@@ -17,6 +17,7 @@ from scipy.sparse.csgraph import connected_components
 
 from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm
 from mtldsl.normal_form.term import picks
+from mtldsl.normal_form.terms.structured_term import ProvenDual
 from mtldsl.utils.interrupts import lstsq
 
 #: singular values up to this share of the largest are zero: the functions' matrices are small and well scaled
@@ -220,7 +221,7 @@ class BlockLoss:
 def member_of(loss: LossTerm, index: int, block: str, n_tasks: int, u) -> BlockLoss | None:
     """The loss as a member; None where it is of another block, or its multipliers are not plain numbers of rows in memory."""
     entries = [entry for entry in loss.map.entries if entry.block == block]
-    if len(entries) != 1 or not loss.tasks.in_memory or type(u) is not np.ndarray:
+    if len(entries) != 1 or not loss.tasks.in_memory or not isinstance(u, (np.ndarray, ProvenDual)):
         return None
     right = sparse.eye_array(n_tasks) if entries[0].right is None else entries[0].right
     return BlockLoss(index, loss, entries[0].left, sparse.csr_array(entries[0].coefficient * right))
@@ -242,7 +243,7 @@ def change_least(
     """{index of a loss: what to add to its multipliers}, so that  N^T (residual + A^T change) = 0  on every row, and 0 on intercepts."""
     directions = sparse.hstack([kind.basis for kind in kinds], format="csr")
     owner = np.repeat(np.arange(len(kinds)), [kind.basis.shape[1] for kind in kinds])
-    changes = {one.index: np.zeros(u[one.index].size) for one in members}
+    changes = {one.index: np.zeros(one.loss.tasks.n_samples) for one in members}
     units = []
     for one in members:
         offsets, room = one.loss.tasks.offsets, one.loss.room(u[one.index])

@@ -324,7 +324,7 @@ def _solve_by_least_squares(form: NormalForm, block: str, u, v) -> None:
     """
     n_tasks = form.shapes[block][1]
     found = [member_of(loss, t, block, n_tasks, u[t]) for t, loss in enumerate(form.losses)]
-    members = [one for one in found if one is not None]
+    members, changed = [one for one in found if one is not None], set()
     watched, before = [block, *{name for one in members for name in one.loss.intercepts}], np.inf
     for round_ in range(SETTINGS.clip_rounds):
         _give_to_parts(form, block, u, v)
@@ -335,14 +335,18 @@ def _solve_by_least_squares(form: NormalForm, block: str, u, v) -> None:
         worst = max(largest_share(residual[name], size[name]) for name in watched)
         is_slow = round_ >= SETTINGS.patience_rounds and worst > 0.5 * before
         if not members or worst <= 0.01 * ROUNDING_SHARE or is_slow:
-            return
+            break
         before = worst
         for t, change in change_least(members, kinds, residual, block, u).items():
-            moved = u[t] + change
-            moved[np.abs(moved) <= ROUNDING_SHARE * np.abs(u[t])] = (
+            own = np.asarray(u[t])
+            moved = own + change
+            moved[np.abs(moved) <= ROUNDING_SHARE * np.abs(own)] = (
                 0.0  # it was rounding, of which the rest is no less so
             )
-            u[t] = form.losses[t].dual_project(moved)
+            u[t] = form.losses[t].clip(moved)
+            changed.add(t)
+    for t in changed:
+        u[t] = form.losses[t].dual_project(u[t])
 
 
 def _give_together(form: NormalForm, block: str, kinds: list[RowKind], u, v) -> None:

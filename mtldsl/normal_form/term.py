@@ -470,6 +470,10 @@ class LossTerm:
             return self.atom.dual_project(u, self.tasks.targets, self.scale)
         return self._map_tasks(lambda rows, c, y, s: c * self.atom.dual_project(u[rows] / c, y, s))
 
+    def clip(self, u: np.ndarray) -> np.ndarray:
+        """Numbers of samples moved to dom f*; what they prove there may still be to be found."""
+        return self.dual_project(u)
+
     def no_multipliers(self):
         """Multipliers of zero."""
         return np.zeros(self.tasks.n_samples)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import mtldsl as mtl
+from mtldsl.atoms.metrics import AUC, FScore, GMean, ROCArea
 from mtldsl.certificates.certificate import certify
 from mtldsl.certificates.checker import balancing
 from mtldsl.certificates.checker.interval import Interval, fractions
@@ -105,6 +106,30 @@ def test_an_optimum_of_zero_is_proven_of_wide_inputs(turn, loss):
     intercept, between = (k + turn) % 2 == 0, ["mean", "path", "pair", "variation"][(k + 2 * turn) % 4]
     solution = model(loss, "wide", between, intercept, seed=5).solve()
     assert solution.status == "optimal", (solution, solution.note)
+
+
+@pytest.mark.slow
+@for_each(
+    "metric, solver",
+    [
+        (FScore(), "admm"),
+        (FScore(), "multipliers"),
+        (AUC(), "multipliers"),
+        (ROCArea(), "admm"),
+        (GMean(), "admm"),
+    ],
+)
+def test_labellings_are_proven_beside_what_tasks_share(metric, solver, tmp_path):
+    """Features of unlike units beside a norm of differences: multipliers of labellings are moved until they are stationary."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 6)) * 10.0 ** np.linspace(-1, 1, 6)
+    z = X @ rng.normal(size=(6, 3))
+    Y = np.where(z + z.std() * rng.normal(size=z.shape) > z.std(), 1.0, -1.0)
+    tasks, W = with_weights(mtl.Tasks.shared(X, Y))
+    problem = mtl.minimize(mtl.structured_hinge(W, tasks, metric=metric) + 0.1 * mtl.total_variation(W))
+    solution = problem.solve(solver=solver)
+    assert solution.status == "optimal", (solution, solution.note)
+    assert mtl.verify_proof(solution.certificate.save(tmp_path / "proof.npz"), tasks).confirmed
 
 
 def test_what_a_scaled_direction_does_is_not_rounded():

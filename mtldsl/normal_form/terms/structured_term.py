@@ -179,6 +179,15 @@ class StructuredTerm(LossTerm):
             flat[rows], proven[i] = c * slope, c * promised
         return ProvenDual(flat, proven, tuple(laws))
 
+    def clip(self, u: np.ndarray) -> np.ndarray:
+        longest = -2.0 * np.repeat(self.coefficients, self.tasks.counts) * self.tasks.targets
+        return np.clip(u, np.minimum(longest, 0.0), np.maximum(longest, 0.0))
+
+    def room(self, u) -> np.ndarray:
+        """(N,) of the slopes of labellings; those of orders sum to zero besides."""
+        size = np.abs(np.asarray(u))
+        return np.maximum(np.minimum(size, 2.0 * np.repeat(self.coefficients, self.tasks.counts) - size), 0.0)
+
     def conjugate(self, u) -> float:
         return -float(self.dual_project(u).proven.sum())
 

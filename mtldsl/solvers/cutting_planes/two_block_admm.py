@@ -62,7 +62,11 @@ class DualEstimate:
     def __init__(self, form: NormalForm, d: int):
         self.d = d
         only = form.functions[0] if len(form.functions) == 1 else None
-        self.norm = only if only is not None and only.atom.norm else None
+        # directions that a norm leaves free have multipliers that scaling cannot make feasible
+        is_scalable = (
+            only is not None and only.atom.norm and np.isfinite(only.dual_gauge(np.ones(only.map.shape)))
+        )
+        self.norm = only if is_scalable else None
         self.forget()
         self.bound = -np.inf
 
