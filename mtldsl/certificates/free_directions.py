@@ -238,15 +238,15 @@ class _TaskMultipliers:
 
 
 def change_least(
-    members: list[BlockLoss], kinds: list[RowKind], residual: Blocks, block: str, u: list[np.ndarray]
+    members: list[BlockLoss], kinds: list[RowKind], residual: Blocks, block: str, rooms: dict[int, np.ndarray]
 ) -> dict[int, np.ndarray]:
     """{index of a loss: what to add to its multipliers}, so that  N^T (residual + A^T change) = 0  on every row, and 0 on intercepts."""
     directions = sparse.hstack([kind.basis for kind in kinds], format="csr")
     owner = np.repeat(np.arange(len(kinds)), [kind.basis.shape[1] for kind in kinds])
-    changes = {one.index: np.zeros(one.loss.tasks.n_samples) for one in members}
+    changes = {t: np.zeros(room.size) for t, room in rooms.items()}
     units = []
     for one in members:
-        offsets, room = one.loss.tasks.offsets, one.loss.room(u[one.index])
+        offsets, room = one.loss.tasks.offsets, rooms[one.index]
         parts = (one.right.T @ directions).toarray()
         for i in range(one.loss.tasks.n_tasks):
             units.append(_TaskMultipliers(one, i, room[offsets[i] : offsets[i + 1]], parts[i]))

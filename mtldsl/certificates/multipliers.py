@@ -8,7 +8,14 @@ from typing import cast
 
 import numpy as np
 
-from mtldsl.certificates.free_directions import RowKind, change_least, member_of, mixed_magnitudes, row_kinds
+from mtldsl.certificates.free_directions import (
+    BlockLoss,
+    RowKind,
+    change_least,
+    member_of,
+    mixed_magnitudes,
+    row_kinds,
+)
 from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm
 from mtldsl.normal_form.term import picks
 from mtldsl.normal_form.terms.label_graph_term import LabelGraphTerm, balance_labels
@@ -319,34 +326,94 @@ def shift_to_zero_sum(u, low, high) -> np.ndarray:
 
 
 def _solve_by_least_squares(form: NormalForm, block: str, u, v) -> None:
-    """Change u of the block's losses as little as possible, on entries strictly inside their domain, until what functions cannot take of the
-    block's residual is rounding or the rounds are used up. The sums that intercepts ask for are kept at zero in the same systems.
+    """Change u of the block's losses little, inside their domain, until what functions cannot take of the block's residual is rounding. The
+    sums that intercepts ask for are kept at zero in the same systems.
+
+    Where too many entries meet the ends of their domain, all go a part of the way to an interior point of the same equations.
     """
     n_tasks = form.shapes[block][1]
     found = [member_of(loss, t, block, n_tasks, u[t]) for t, loss in enumerate(form.losses)]
-    members, changed = [one for one in found if one is not None], set()
-    watched, before = [block, *{name for one in members for name in one.loss.intercepts}], np.inf
+    members = [one for one in found if one is not None]
+    given = {one.index: np.asarray(u[one.index]) for one in members}
+    is_solved = _correct(form, block, members, u, v)
+    if not is_solved and (inside := _interior(form, block, members, u, v)) is not None:
+        u[:] = [given.get(t, own) for t, own in enumerate(u)]
+        rooms = {t: form.losses[t].room(own) for t, own in inside.items()}
+        residual, kinds, _ = _residual(form, block, members, u, v)
+        changes = change_least(members, kinds, residual, block, rooms)
+        longest = max(np.max(np.abs(change) / rooms[t]) for t, change in changes.items())
+        share = longest / (1.0 + longest)
+        for t, change in changes.items():
+            u[t] = (1.0 - share) * (given[t] + change) + share * inside[t]
+        _correct(form, block, members, u, v)
+    for t, own in given.items():
+        if u[t] is not own:
+            u[t] = form.losses[t].dual_project(u[t])
+
+
+def _correct(form: NormalForm, block: str, members: list[BlockLoss], u, v) -> bool:
+    """Least squares on entries strictly inside their domain, and clipping, until the residual is rounding or the rounds are used up."""
+    before = np.inf
     for round_ in range(SETTINGS.clip_rounds):
-        _give_to_parts(form, block, u, v)
-        kinds = row_kinds(form, block, v)
-        _give_together(form, block, kinds, u, v)
-        residual, size = stationarity(form, u, v), magnitudes(form, u, v)
-        size[block] = mixed_magnitudes(kinds, size[block])
-        worst = max(largest_share(residual[name], size[name]) for name in watched)
+        residual, kinds, worst = _residual(form, block, members, u, v)
         is_slow = round_ >= SETTINGS.patience_rounds and worst > 0.5 * before
-        if not members or worst <= 0.01 * ROUNDING_SHARE or is_slow:
-            break
+        if not members or worst <= 0.01 * ROUNDING_SHARE:
+            return True
+        if is_slow:
+            return False
         before = worst
-        for t, change in change_least(members, kinds, residual, block, u).items():
+        rooms = {one.index: one.loss.room(u[one.index]) for one in members}
+        for t, change in change_least(members, kinds, residual, block, rooms).items():
             own = np.asarray(u[t])
             moved = own + change
             moved[np.abs(moved) <= ROUNDING_SHARE * np.abs(own)] = (
                 0.0  # it was rounding, of which the rest is no less so
             )
             u[t] = form.losses[t].clip(moved)
-            changed.add(t)
-    for t in changed:
-        u[t] = form.losses[t].dual_project(u[t])
+    return False
+
+
+def _residual(
+    form: NormalForm, block: str, members: list[BlockLoss], u, v
+) -> tuple[Blocks, list[RowKind], float]:
+    """(residual of the equations after functions took their part, the kinds of rows, the largest share of the residual)."""
+    _give_to_parts(form, block, u, v)
+    kinds = row_kinds(form, block, v)
+    _give_together(form, block, kinds, u, v)
+    residual, size = stationarity(form, u, v), magnitudes(form, u, v)
+    size[block] = mixed_magnitudes(kinds, size[block])
+    watched = [block, *{name for one in members for name in one.loss.intercepts}]
+    return residual, kinds, max(largest_share(residual[name], size[name]) for name in watched)
+
+
+def _interior(form: NormalForm, block: str, members: list[BlockLoss], u, v) -> dict[int, np.ndarray] | None:
+    """{index of a loss: multipliers strictly inside their domain that solve the same equations}; None where none were found.
+
+    They are looked for once for all strengths of the penalties, which the equations do not have.
+    """
+    sizes = np.concatenate([one.loss.coefficients for one in members])
+    size = sizes.max() or 1.0
+    key = "interior", block, (sizes / size).tobytes()
+    if key not in form.remembered:
+        form.remembered[key] = _found_inside(form, block, members, u, v, size)
+    found = form.remembered[key]
+    return None if found is None else {t: size * own for t, own in found.items()}
+
+
+def _found_inside(
+    form: NormalForm, block: str, members: list[BlockLoss], u, v, size: float
+) -> dict[int, np.ndarray] | None:
+    """`_interior` over `size`, by least squares from the middles of all intervals."""
+    inside = list(u)
+    for one in members:
+        middle = one.loss.middle
+        if middle is None:
+            return None
+        inside[one.index] = middle
+    is_solved = _correct(form, block, members, inside, [np.zeros_like(dual) for dual in v])
+    if not is_solved or any((one.loss.room(inside[one.index]) <= 0.0).any() for one in members):
+        return None
+    return {one.index: inside[one.index] / size for one in members}
 
 
 def _give_together(form: NormalForm, block: str, kinds: list[RowKind], u, v) -> None:

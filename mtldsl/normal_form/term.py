@@ -498,6 +498,15 @@ class LossTerm:
         longest = np.max(room, initial=0.0, where=np.isfinite(room))
         return np.where(np.isfinite(room), room, longest if longest > 0 else 1.0)
 
+    @property
+    def middle(self) -> np.ndarray | None:
+        """(N,) multipliers as far from the ends of their intervals as can be; None where there are no intervals."""
+        if not self.atom.separable:
+            return None
+        low, high = self.dual_interval()
+        is_finite = np.isfinite(low) & np.isfinite(high)
+        return np.where(is_finite, 0.5 * (low + high), np.clip(0.0, low + 1.0, high - 1.0))
+
     def dual_interval(self) -> tuple[np.ndarray, np.ndarray]:
         """(low, high) of every dual entry for a separable loss."""
         low, high = cast(SeparableLoss, self.atom).dual_interval(self.tasks.targets)

@@ -62,10 +62,11 @@ def model(loss, design, between, intercept, seed=0):
 
 
 @pytest.mark.slow
+@for_each("loss", ["squared_loss", "absolute_loss", "logistic_loss"])
 @for_each("between", BETWEEN)
-def test_a_bound_of_multipliers_holds_at_other_points(between):
-    """Multipliers of any point, moved: their bound lies below the optimum."""
-    problem = model("squared_loss", "dummies", between, True)
+def test_a_bound_of_multipliers_holds_at_other_points(between, loss):
+    """Multipliers of any point, moved: their bound lies below the optimum. Those of absolute residuals are at an end of their interval."""
+    problem = model(loss, "dummies", between, True)
     optimum = problem.solve().objective
     rng = np.random.default_rng(1)
     for size in (0.0, 1.0):

@@ -173,7 +173,7 @@ def test_the_least_change_of_large_inputs_is_that_of_small_ones(monkeypatch, row
     wanted = form.zeros()
     form.losses[0].add_adjoint(1e-3 * rng.normal(size=2 * rows), wanted)
     v = [np.zeros((features, 2))]
-    given = [member], row_kinds(form, "W", v), wanted, "W", u
+    given = [member], row_kinds(form, "W", v), wanted, "W", {0: form.losses[0].room(u[0])}
     directly = free_directions.change_least(*given)[0]
     monkeypatch.setattr(free_directions, "SETTINGS", replace(free_directions.SETTINGS, orthogonal_entries=0))
     np.testing.assert_allclose(free_directions.change_least(*given)[0], directly, atol=1e-12)

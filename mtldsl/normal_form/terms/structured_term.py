@@ -183,6 +183,15 @@ class StructuredTerm(LossTerm):
         longest = -2.0 * np.repeat(self.coefficients, self.tasks.counts) * self.tasks.targets
         return np.clip(u, np.minimum(longest, 0.0), np.maximum(longest, 0.0))
 
+    @property
+    def middle(self) -> np.ndarray | None:
+        """(N,) every label flipped with probability 1/2; None where planes are orders, or labellings are forbidden."""
+        if not all(
+            metric.labellings and not metric.fixes_positives for _, _, metric, _, _ in self.tasks_apart
+        ):
+            return None
+        return -np.repeat(self.coefficients, self.tasks.counts) * self.tasks.targets
+
     def room(self, u) -> np.ndarray:
         """(N,) of the slopes of labellings; those of orders sum to zero besides."""
         size = np.abs(np.asarray(u))
