@@ -212,7 +212,7 @@ np.testing.assert_allclose(steps[-1][1], by_solver.W[:, 0], atol=1e-4)
 
 def animation(path):
     import matplotlib.pyplot as plt
-    from matplotlib.animation import FuncAnimation, PillowWriter
+    from matplotlib.animation import PillowWriter
 
     a, b = np.meshgrid(np.linspace(-2, 2.2, 60), np.linspace(-1, 2.4, 50))
     at = np.stack([a.ravel(), b.ravel()])
@@ -254,15 +254,17 @@ def animation(path):
     show(0)
     figure.canvas.draw()
     figure.set_layout_engine("none")  # once is enough: a layout a frame takes most of the time
-    film = FuncAnimation(figure, show, frames=[*range(13), 14, 17, 20, 25, 30], interval=400)
     path.parent.mkdir(exist_ok=True)
-    film.save(path, PillowWriter(fps=2.5), dpi=72)
+    film = PillowWriter(fps=2.5)
+    with film.saving(figure, path, dpi=72):
+        for k in (*range(10), 12, 14, 17, 20, 30):
+            show(k)
+            film.grab_frame()
     print(f"\nFilm: {path}")
-    return film
 
 
 try:
-    film = animation(OUTPUT / "04_admm.gif")
+    animation(OUTPUT / "04_admm.gif")
 except ImportError:
     print("(no film: matplotlib is not installed)")
 

@@ -103,8 +103,8 @@ def statement(penalty, tasks, values):
     return mtl.minimize(loss + prior, subject_to=[Sigma1 >> 0.01, Sigma1 << 100, *on_tasks])
 
 
-of_one = [{"lam": lam} for lam in 10.0 ** np.arange(-1, 4)]
-of_two = [{"eta": eta, "rho": rho} for eta in (1.0, 100.0) for rho in (0.01, 0.1, 1.0)]
+of_one = [{"lam": lam} for lam in (0.1, 1.0, 10.0, 100.0)]
+of_two = [{"eta": eta, "rho": rho} for eta, rho in ((1.0, 0.01), (1.0, 0.1), (100.0, 0.01))]
 PENALTIES = {
     "ridge": of_one,
     "squared trace norm": of_one,
@@ -129,7 +129,7 @@ def fitted(Z, rows, penalty, values):
     # joint steps: with one precision given, L-BFGS has no metric, and is slow on features that
     # are nearly dependent
     how = {"solver": "alternating", "method": "joint"} if penalty == "FETR, tasks alone" else {}
-    solution = statement(penalty, tasks, values).solve(tol=1e-4, **how)
+    solution = statement(penalty, tasks, values).solve(tol=3e-4, **how)
     assert solution.is_certified, solution
     return solution
 

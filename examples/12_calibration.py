@@ -149,9 +149,9 @@ assert (
 # --------------------
 
 GRIDS = {
-    "NC-MTL": np.geomspace(1000, 5, 5),
-    "NC-CMTL": np.geomspace(50, 3, 5),
-    "told": np.geomspace(3000, 30, 5),
+    "NC-MTL": np.geomspace(1000, 5, 4),
+    "NC-CMTL": np.geomspace(50, 3, 4),
+    "told": np.geomspace(3000, 30, 4),
 }
 COLOURS = {"NC-MTL": "#d9742b", "NC-CMTL": "#1f5fa8", "told": "#9aa3ad"}
 ABOUT = {"NC-MTL": "NC-MTL", "NC-CMTL": "NC-CMTL", "told": "NC-MTL, told: weights 1/noise"}

@@ -50,7 +50,7 @@ from mtldsl.datasets import make_task_tree
 
 OUTPUT = Path(globals().get("__file__", "lesson")).parent / "output"  # a notebook has no file
 
-DRAWS, CS, DEPTH = 3, (1e-5, 1e-4, 1e-3, 1e-2), 5
+DRAWS, CS, DEPTH = 2, (1e-5, 1e-4, 1e-3, 1e-2), 5
 PAPER = {
     "p = 1": 0.794,
     "p = 2": 0.820,

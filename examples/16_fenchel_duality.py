@@ -477,7 +477,7 @@ np.testing.assert_allclose((stairs[-1] * sign) @ pair, of_two.W[:, 0], atol=1e-3
 
 def animation(path):
     import matplotlib.pyplot as plt
-    from matplotlib.animation import FuncAnimation, PillowWriter
+    from matplotlib.animation import PillowWriter
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(8.6, 4), layout="constrained")
     one, other = np.meshgrid(np.linspace(-0.05, 0.9, 120), np.linspace(-0.05, 0.9, 120))
@@ -507,15 +507,17 @@ def animation(path):
     show(0)
     figure.canvas.draw()
     figure.set_layout_engine("none")  # once is enough: a layout a frame takes most of the time
-    film = FuncAnimation(figure, show, frames=len(stairs), interval=500)
     path.parent.mkdir(exist_ok=True)
-    film.save(path, PillowWriter(fps=2), dpi=72)
+    film = PillowWriter(fps=2)
+    with film.saving(figure, path, dpi=72):
+        for k in range(len(stairs)):
+            show(k)
+            film.grab_frame()
     print(f"\nFilm: {path}")
-    return film
 
 
 try:
-    film = animation(OUTPUT / "16_coordinate_ascent.gif")
+    animation(OUTPUT / "16_coordinate_ascent.gif")
 except ImportError:
     print("(no film: matplotlib is not installed)")
 

@@ -264,7 +264,7 @@ assert raw[0] < 0 < bounds.min() and bounds.max() <= whole
 
 graphs = {
     graph: mtl.model("Structured SVM", tasks, lam=lam, edges=[EDGES[c] for c in graph])
-    .solve("clique_generation", tol=1e-7)
+    .solve("clique_generation", tol=1e-6)
     .objective
     for size in range(len(EDGES) + 1)
     for graph in combinations(range(len(EDGES)), size)

@@ -25,6 +25,7 @@ labels, and the script says so.
 Run: ``python examples/20_scene.py`` (picture: ``examples/output/20_scene.png``)
 """
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -82,6 +83,7 @@ def structured_svm(edges):
     )
 
 
+@cache
 def cgm(tasks, lam):
     return mtl.model("CGM", tasks, lam=lam, r=R).solve(
         "clique_generation", graph_selection=True, cliques_per_round=1, tol=1e-2
@@ -90,8 +92,7 @@ def cgm(tasks, lam):
 
 def refitted(tasks, lam):
     model = mtl.model("CGM", tasks, lam=lam, r=R)
-    selected = model.solve("clique_generation", graph_selection=True, cliques_per_round=1, tol=1e-2)
-    return model.refit(selected).solve("clique_generation", tol=1e-2)
+    return model.refit(cgm(tasks, lam)).solve("clique_generation", tol=1e-2)
 
 
 def measures(solution, tasks):

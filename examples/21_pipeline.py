@@ -94,8 +94,8 @@ columns = ColumnTransformer(
     verbose_feature_names_out=False,
 )
 pipeline = make_pipeline(columns, MultiTaskClassifier()).set_output(transform="pandas")
-folds, ranking = MultiTaskKFold(5), scorer("average_precision")
-grid = {"multitaskclassifier__lam": np.geomspace(1.0, 30.0, 8)}
+folds, ranking = MultiTaskKFold(3), scorer("average_precision")
+grid = {"multitaskclassifier__lam": np.geomspace(1.0, 30.0, 6)}
 
 began = time.process_time()
 search = GridSearchCV(pipeline, grid, cv=folds, scoring=ranking).fit(X, Y)
@@ -119,7 +119,7 @@ assert {"age", "pulse", "glucose"} <= set(strongest[:5])  # those that the data 
 # (not the labels) of all folds
 began = time.process_time()
 path = make_pipeline(
-    columns, MultiTaskClassifierCV(n_values=20, eps=0.02, cv=folds, scoring=ranking)
+    columns, MultiTaskClassifierCV(n_values=10, eps=0.05, cv=folds, scoring=ranking)
 ).fit(X, Y)
 print(
     f"MultiTaskClassifierCV: lam = {path[-1].best_value_:.2f}, "
@@ -158,7 +158,7 @@ for i, name in enumerate(names):
     there = Y[name].notna().to_numpy()
     one = GridSearchCV(
         LogisticRegression(max_iter=1000),
-        {"C": np.geomspace(1e-3, 10, 8)},
+        {"C": np.geomspace(1e-3, 10, 5)},
         cv=folds,
         scoring=ranking,
     )

@@ -31,7 +31,7 @@ import numpy as np
 
 import mtldsl as mtl
 
-ROWS = int(os.environ.get("ROWS", "60000"))  # 20 features: 8 GB are ROWS=50000000
+ROWS = int(os.environ.get("ROWS", "24000"))  # 20 features: 8 GB are ROWS=50000000
 FEATURES, TASKS, CHUNKS = 20, 4, 8
 
 
