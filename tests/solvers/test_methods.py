@@ -51,7 +51,6 @@ MODELS = {
 ELSEWHERE = {
     "coordinate_descent.tasks",
     "multipliers.equations",
-    "multipliers.spectral",
     "admm.spectral",
     "dual_ascent.labellings",
 }

@@ -148,10 +148,6 @@ class ADMM(MethodSolver):
             if not f.atom.exact_prox:
                 kind = "has" if f.atom.convex else "is not convex and has"
                 return f"{f.typed} {kind} no exact proximal step."
-        planes = [loss for loss in form.losses if has_one_maximum_a_task(loss)]
-        if planes and not form.is_convex:
-            culprit = next(f for f in form.functions if not f.atom.convex)
-            return f"{planes[0].typed} is a maximum of planes, and {culprit.typed} beside it is not convex."
         return None
 
     def is_nearest(self, form: NormalForm) -> bool:

@@ -10,8 +10,6 @@ from mtldsl.atoms.prox.composition import unsupported_reason
 from mtldsl.normal_form.form import LossTerm, NormalForm, single_block
 from mtldsl.solvers.augmented_lagrangian.augmented_lagrangian_run import AugmentedLagrangianRun, is_untied
 from mtldsl.solvers.augmented_lagrangian.equality_constraints import EqualityConstrainedRun, takes
-from mtldsl.solvers.augmented_lagrangian.fixed_rank import concave_of
-from mtldsl.solvers.augmented_lagrangian.low_rank import SpectralRun
 from mtldsl.solvers.route_table import ModelFacts
 from mtldsl.solvers.solver import FLOPS_PER_CALL, MATRIX_SPEEDUP, Method, MethodSolver, Point, Watch
 
@@ -50,12 +48,6 @@ METHODS = (
         lambda form, tol, most, start, watch: (EqualityConstrainedRun(form, tol).run(most, watch), True),
     ),
     Method(
-        "spectral",
-        "a concave function of the spectrum, linearised again and again",
-        lambda form: "the model is convex." if form.is_convex else None,
-        lambda form, tol, most, start, watch: (SpectralRun(form, tol, start).run(most, watch), True),
-    ),
-    Method(
         "interior_point",
         "interior points, task after task",
         _untied_refusal,
@@ -78,7 +70,7 @@ class AugmentedLagrangian(MethodSolver):
 
     Scores z = X W + b and a copy of W are split off; an outer step minimises the augmented Lagrangian over the weights (`newton`), in
     which losses with kinks are smooth, and the multipliers step. No step is a step of first order: badly conditioned data cost no more.
-    Where tasks are not tied, interior points (`interior`) do the same. One function of the spectrum may be not convex (`spectral`).
+    Where tasks are not tied, interior points (`interior`) do the same.
 
     Source: Rockafellar, "Augmented Lagrangians and applications of the proximal point algorithm in convex programming", Math. Oper. Res. 1
     (1976); Li, Sun and Toh, "A highly efficient semismooth Newton augmented Lagrangian method for solving lasso problems", SIAM J. Optim.
@@ -89,7 +81,6 @@ class AugmentedLagrangian(MethodSolver):
     summary = "method of multipliers with Newton steps: losses with kinks, functions whose sum has an exact proximal step"
     max_iter: ClassVar[int] = 10_000
     takes_spans = True
-    takes_nonconvex = True
     methods = METHODS
 
     def refuses(self, form: NormalForm) -> str | None:
@@ -103,9 +94,6 @@ class AugmentedLagrangian(MethodSolver):
             return f"{facts.loss.typed} {missing}."
         if not form.functions:
             return "there is no regularizer."
-        if not form.is_convex:
-            concave = concave_of(form)
-            return concave if isinstance(concave, str) else None
         return unsupported_reason([(f.coefficient, f.atom) for f in form.functions]) or None
 
     def flops(self, form: NormalForm) -> float:

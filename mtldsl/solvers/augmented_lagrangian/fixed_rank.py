@@ -6,159 +6,45 @@ method of multipliers (`tangents`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from mtldsl.atoms.prox.composition import unsupported_reason
-from mtldsl.atoms.prox.spectral_matrix import singular_values, thin_svd
-from mtldsl.atoms.regularizers.spectral_norms import TraceNorm
 from mtldsl.certificates.stationarity import GRADIENT_FLOOR_SHARE, finite_steps
-from mtldsl.normal_form.form import FunctionTerm, LossTerm, NormalForm, single_loss
+from mtldsl.normal_form.form import LossTerm, NormalForm, single_loss
 from mtldsl.normal_form.term import MapEntry
 from mtldsl.solvers.augmented_lagrangian.prox_parts import (
     KinkedScores,
-    MatrixPart,
     RadialScores,
     SmoothScores,
     StructuredScores,
 )
-from mtldsl.solvers.augmented_lagrangian.tangent_newton import SETTINGS as TANGENTS
 from mtldsl.solvers.augmented_lagrangian.tangent_newton import TangentSpaceNewton, is_small
 from mtldsl.solvers.design.task_design import Designs
 from mtldsl.solvers.numerics.spectral_function import SpectrumFunction
 from mtldsl.solvers.solver import Point, Watch
 from mtldsl.utils.interrupts import svd
 
-# --------------------------------------------------------------------------------------------------------------
-# Losses with kinks beside penalties of the spectrum that are not convex: convex models, one after another, by the method of multipliers.
-#
-# A concave penalty of the singular values is the difference of two convex functions,
-#
-#     sum_j phi(s_j) = L ||W||_* - h(W),     h(W) = sum_j (L s_j - phi(s_j)),     L = phi'(0),
-#
-# and so is, where mu is large enough, what `rank(W) <= r` forbids: mu (||W||_* - the sum of the r largest singular values) is zero there and
-# nowhere else. With h replaced by its tangent at the last weights, <T, W> with T = U diag(L - phi'(s)) V^T, the model is convex: a trace norm
-# that is tilted. It lies above the objective and touches it, so that no solution of it lies higher; where T does not move any more, the
-# first-order conditions of the model itself hold.
-#
-# Source: Pham Dinh and Le Thi, "A D.C. optimization algorithm for solving the trust-region subproblem", SIAM J. Optim. 8 (1998); for the
-# rank, Gotoh, Takeda and Tono, "DC formulations and algorithms for sparse optimization problems", Math. Program. 169 (2018).
-
 
 @dataclass(frozen=True)
 class RankSettings:
-    """Constants of concave functions of the spectrum and of descents at one rank.
+    """Constants of descents at one rank.
 
-    slope_singular_value   : singular value at which the slope at zero is read
-    slope_tol              : relative difference to the slope at a tenth of it, up to which that slope is finite
-    start_zero_tol         : singular value of a start, relative to the largest, that is zero
-    patience_steps         : steps of the multipliers in which what is missing must fall by half
-    settled_ratio          : what is missing over tol, at which the multipliers have settled
-    max_runs               : runs, each from a point lower than the one before
-    look_ratio             : what is missing over tol, from which on a point is worth a look
+    start_zero_tol : singular value of a start, relative to the largest, that is zero
+    patience_steps : steps of the multipliers in which what is missing must fall by half
+    settled_ratio  : what is missing over tol, at which the multipliers have settled
+    max_runs       : runs, each from a point lower than the one before
     """
 
-    slope_singular_value: float = 1e-9
-    slope_tol: float = 1e-6
     start_zero_tol: float = 1e-7
     patience_steps: int = 15
     settled_ratio: float = 0.3
     max_runs: int = 20
-    look_ratio: float = 30.0
 
 
 SETTINGS = RankSettings()
-
-
-@dataclass
-class ConcaveSpectralTerm:
-    """c sum_j phi(s_j), or the constraint that at most `rank` singular values are not zero.
-
-    weight : L, the coefficient of the trace norm; of a constraint it may be raised
-    """
-
-    term: FunctionTerm
-    rank: int | None
-    weight: float
-
-    def slopes(self, s: np.ndarray) -> np.ndarray:
-        """c phi'(s), which of a constraint is the slope of what it forbids."""
-        if self.rank is not None:
-            return np.where(np.arange(s.size) < self.rank, 0.0, self.weight)
-        atom: Any = self.term.atom
-        alive = s > TANGENTS.zero_tol * s.max(initial=0.0)
-        safe = np.where(alive, s, 1.0)
-        return np.where(alive, self.term.coefficient * 2.0 * safe * atom.slope(safe**2), self.weight)
-
-    def rank_of(self, W: np.ndarray) -> int:
-        """Return how many singular values of W are not zero."""
-        s = singular_values(W)
-        return int(np.count_nonzero(s > TANGENTS.zero_tol * s.max(initial=0.0)))
-
-    def tilt(self, W: np.ndarray) -> np.ndarray:
-        """T, the gradient of h at W."""
-        U, s, Vt = thin_svd(W)
-        bent = np.where(s > TANGENTS.zero_tol * s.max(initial=0.0), self.weight - self.slopes(s), 0.0)
-        return (U * bent) @ Vt
-
-
-def concave_of(form: NormalForm) -> ConcaveSpectralTerm | str:
-    """The one function that is not convex, or a sentence that says what is wrong."""
-    rough = [f for f in form.functions if not f.atom.convex]
-    if len(rough) != 1:
-        return f"{rough[1].typed} is not convex either." if rough else "every function is convex."
-    (f,) = rough
-    found = _concave(f)
-    if found is None:
-        return f"{f.typed} is neither a concave function of the spectrum with a finite slope at zero nor a bound on the rank."
-    return (
-        unsupported_reason([(g.coefficient, g.atom) for g in relax_to_trace_norm(form, found).functions])
-        or found
-    )
-
-
-def _concave(f: FunctionTerm) -> ConcaveSpectralTerm | None:
-    atom: Any = f.atom
-    if f.is_constraint:
-        rank = getattr(atom, "rank", None)
-        return None if rank is None else ConcaveSpectralTerm(f, rank, 0.0)
-    if not hasattr(atom, "slope") or getattr(atom, "eps", 1.0) != 0.0 or not atom.exact_prox:
-        return None
-    places = SETTINGS.slope_singular_value, 0.1 * SETTINGS.slope_singular_value
-    at, nearer = (2.0 * s * float(atom.slope(np.float64(s) ** 2)) for s in places)
-    if not (np.isfinite(at) and abs(at - nearer) <= SETTINGS.slope_tol * at):
-        return None
-    return ConcaveSpectralTerm(f, None, f.coefficient * at)
-
-
-def relax_to_trace_norm(form: NormalForm, concave: ConcaveSpectralTerm) -> NormalForm:
-    """With L ||W||_* in its place: convex."""
-    weight = concave.weight or 1.0
-    own = FunctionTerm(TraceNorm(), weight, concave.term.map, concave.term.typed)
-    return replace(form, functions=tuple(own if f is concave.term else f for f in form.functions))
-
-
-class LinearizedConcavePart(MatrixPart):
-    """The joint prox of functions of one matrix and of -<tilt, W>."""
-
-    def __init__(self, functions: tuple[FunctionTerm, ...], unit: np.ndarray, place: int):
-        super().__init__(functions, unit)
-        self.tilt: Any = 0.0
-        self.place = place  # of the trace norm that is tilted
-
-    def multipliers(self, W: np.ndarray, P: np.ndarray, M: np.ndarray) -> np.ndarray:
-        middle = W + P / M
-        self.at = middle + self.tilt / M
-        self.found = self.prox(self.at, M)
-        return M * (middle - self.found)
-
-    def shares(self, V: np.ndarray, M: np.ndarray) -> list[np.ndarray]:
-        found = super().shares(V + self.tilt / M, M)
-        found[self.place] = found[self.place] - self.tilt
-        return found
 
 
 def why_not_at_rank(form: NormalForm) -> str | None:
@@ -240,7 +126,7 @@ def _settled(form: NormalForm, start: Point, tol: float, watch: Watch) -> Point 
     b = sum((start.blocks[name][0] for name in loss.intercepts), np.zeros(designs.n_tasks))
     given = None if start.loss_duals is None else start.loss_duals[0]
     u = loss.gradient(loss.predictions(start.blocks)) if given is None else given
-    u = np.array(loss.dual_project(np.asarray(u)), float)
+    u = np.array(loss.dual_project(u), float)
     spread = np.maximum(scores.spread_of_scores(designs), 1e-12)
     penalty = float(np.mean(scores.sizes(designs) / spread))
     first = W, designs.centred(W if right is None else W @ right, b), u

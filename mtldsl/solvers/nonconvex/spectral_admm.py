@@ -10,9 +10,11 @@ import numpy as np
 from mtldsl.atoms.regularizers.quadratic import Ridge
 from mtldsl.atoms.regularizers.spectral_norms import TraceNorm
 from mtldsl.normal_form.form import Blocks, FunctionTerm, NormalForm
+from mtldsl.normal_form.reductions.block_reductions import has_one_maximum_a_task
 from mtldsl.normal_form.term import LinearMap, MapEntry
 from mtldsl.solvers.admm.iteration import ADMMIteration
 from mtldsl.solvers.augmented_lagrangian.fixed_rank import settle_at_rank, why_not_at_rank
+from mtldsl.solvers.cutting_planes.lifted_admm import LiftedRun
 from mtldsl.solvers.design.sufficient_statistics import radial_data
 from mtldsl.solvers.multistart import bare_start, solve_roughly
 from mtldsl.solvers.nonconvex.majorization_minimization import minimize_reweighted
@@ -165,9 +167,10 @@ class SpectralADMM:
             settled = settle_at_rank(self.form, point, tol=self.tol, watch=watch)
             if settled is not None:
                 return settled
-        iteration = ADMMIteration(
-            self.form, self.tol, Point(point.blocks), relaxation=1.0, memory=SETTINGS.memory_steps
-        )
+        options = self.form, self.tol, Point(point.blocks), 1.0, SETTINGS.memory_steps
+        lifted = LiftedRun(*options) if any(map(has_one_maximum_a_task, self.form.losses)) else None
+        iteration = ADMMIteration(*options) if lifted is None else lifted.iteration
+        advance = iteration.run if lifted is None else lifted.run
         iteration.change_penalties(self._penalties(iteration))
         anderson = iteration.anderson
         assert anderson is not None  # its memory is not 0
@@ -175,7 +178,7 @@ class SpectralADMM:
         while True:
             iteration.anderson = None if plain else anderson
             anderson.reset()
-            point = iteration.run(min(length, max_iter - done), StoppingWatch(watch))
+            point = advance(min(length, max_iter - done), StoppingWatch(watch))
             done += point.iteration
             point.iteration = done
             if watch(point) or watch.expired or done >= max_iter:
