@@ -54,9 +54,12 @@ def client(two_workers):
         yield client
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def two_processes():
-    """A cluster of two processes, for tests that kill them or ask who they are; such a test has the mark `cluster`."""
+    """A cluster of two processes, for tests that ask who they are; such a test has the mark `cluster`.
+
+    It lives as long as one file of tests: processes that wait take a tenth of a core for as long as they wait.
+    """
     with local_cluster(processes=True, memory_limit="1GB") as cluster:
         yield cluster
 
