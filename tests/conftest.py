@@ -178,7 +178,7 @@ def pytest_collect_file():
 
 def pytest_addoption(parser):
     for name, default, counted in (
-        ("--fuzz", 30, "random models to solve in tests/fuzz (.ci/run: 150, nightly: 2000)"),
+        ("--fuzz", 30, "random models to solve in tests/fuzz (.ci/run: 100, nightly: 2000)"),
         ("--fuzz-files", 60, "files of strangers to read in tests/fuzz (.ci/run: 300, nightly: 5000)"),
         ("--fuzz-bytes", 40, "damaged files to read in tests/fuzz (.ci/run: 200, nightly: 2000)"),
         ("--kills", 2, "kills of each kind in tests/faults (.ci/run: 10, nightly: 500)"),
