@@ -56,10 +56,7 @@ def client(two_workers):
 
 @pytest.fixture(scope="module")
 def two_processes():
-    """A cluster of two processes, for tests that ask who they are; such a test has the mark `cluster`.
-
-    It lives as long as one file of tests: processes that wait take a tenth of a core for as long as they wait.
-    """
+    """A cluster of two processes for one file of tests with the mark `cluster`: while they wait these take a tenth of a core."""
     with local_cluster(processes=True, memory_limit="1GB") as cluster:
         yield cluster
 

@@ -107,10 +107,7 @@ def test_constraints_and_maps():
     "solver, words", [("ascent_by_passes", MKL), ("consensus", MKL), ("planes_by_passes", F_SCORE)]
 )
 def test_bits_do_not_depend_on_workers(solver, words, two_workers):
-    """The same parts in this process, and on two workers of a cluster: orders are seeded by the part and the pass.
-
-    Other processes: test_spans.py, of every solver, and test_from_dask.py.
-    """
+    """The same parts here and on two workers: orders are seeded by the part and the pass. Other processes: test_spans.py, all solvers."""
     distributed = pytest.importorskip("distributed")
     table = grouped("shuffled", m=12, n=360, d=5)
     local = cut(*table)

@@ -412,11 +412,11 @@ def _exact_product(A: Interval, B: Interval) -> Interval:
 
 def _sums_of_products(a, b) -> np.ndarray:
     """a @ b of Fractions; in whole numbers where denominators are powers of two, since a Fraction is reduced at every step."""
-    whole = _as_integers(a), _as_integers(b)
-    if whole[0] is None or whole[1] is None:
+    m, n = _as_integers(a), _as_integers(b)
+    if m is None or n is None:
         return as_array(a @ b)
-    (m, one), (n, other) = whole
-    return as_array(np.frompyfunc(lambda x: Fraction(x, one * other), 1, 1)(m @ n))
+    scale = m[1] * n[1]
+    return as_array(np.frompyfunc(lambda x: Fraction(x, scale), 1, 1)(m[0] @ n[0]))
 
 
 def _as_integers(x) -> tuple[np.ndarray, int] | None:
