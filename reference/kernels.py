@@ -171,6 +171,7 @@ class KernelPenaltyStatement(PenaltyStatement):
 
     def __init__(self, W: cp.Expression, kernels: list[Kernel], weights: np.ndarray | KernelWeightDomain):
         self.W, self.kernels, self.weights = W, kernels, weights
+        self._settled: tuple = (np.empty(0), None)
         self.parts = [cp.Variable((len(k.rows), k.B.shape[1]), name=f"part {k.name}") for k in kernels]
         self.theta: cp.Variable | None = None
         d, sums = W.shape[0], 0.0
@@ -191,7 +192,10 @@ class KernelPenaltyStatement(PenaltyStatement):
 
     def settle(self) -> None:
         """Give U and theta their best values for the value of W: infinite where it has none."""
-        found = _least(np.asarray(self.W.value, float), self.kernels, self.weights)
+        W = np.array(self.W.value, float)
+        if not np.array_equal(W, self._settled[0]):  # an objective and a violation are asked for at one W
+            self._settled = W, _least(W, self.kernels, self.weights)
+        found: KernelPenaltyMinimum = self._settled[1]
         for variable, U in zip(self.parts, found.parts, strict=True):
             variable.value = U if np.isfinite(found.value) else np.full(variable.shape, np.inf)
         if self.theta is not None:

@@ -54,9 +54,9 @@ def client(two_workers):
         yield client
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def two_processes():
-    """A cluster of two processes, for tests that kill them or ask who they are; such a test has the mark `cluster`."""
+    """A cluster of two processes for one file of tests with the mark `cluster`: while they wait these take a tenth of a core."""
     with local_cluster(processes=True, memory_limit="1GB") as cluster:
         yield cluster
 
@@ -175,7 +175,7 @@ def pytest_collect_file():
 
 def pytest_addoption(parser):
     for name, default, counted in (
-        ("--fuzz", 30, "random models to solve in tests/fuzz (.ci/run: 150, nightly: 2000)"),
+        ("--fuzz", 30, "random models to solve in tests/fuzz (.ci/run: 100, nightly: 2000)"),
         ("--fuzz-files", 60, "files of strangers to read in tests/fuzz (.ci/run: 300, nightly: 5000)"),
         ("--fuzz-bytes", 40, "damaged files to read in tests/fuzz (.ci/run: 200, nightly: 2000)"),
         ("--kills", 2, "kills of each kind in tests/faults (.ci/run: 10, nightly: 500)"),

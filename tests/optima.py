@@ -3,8 +3,8 @@
     python -m tests.optima     finds all optima anew, and stores them in optima.json
 
 An optimum is stored beside a hash of what it follows from: the code of the model, of the helpers of `tests.models`, and of the reference,
-without docstrings and comments. Where one of these has changed the optimum is found anew, in every run, until it is stored; `.ci/run` finds
-all of them anew, and compares.
+without docstrings and comments. Where one of these has changed the optimum is found anew, in every run, until it is stored; `.ci/run` compares
+all of them with what a cross-check finds anew.
 """
 
 import ast

@@ -6,7 +6,7 @@ from mtldsl.certificates.dual_bound import infimum
 from mtldsl.solvers.routes import candidates
 from mtldsl.testing import assert_agrees
 from tests.models import MODELS
-from tests.optima import fingerprint, solution_of, solved_by_reference, stored
+from tests.optima import fingerprint, solution_of, stored
 
 
 @pytest.mark.by_default("exponential_max_norm")
@@ -15,10 +15,14 @@ def test_solved_certified_and_cross_checked(name, reference_optimum):
     problem, solution = solution_of(name)
     assert solution.status == "optimal", f"{solution!r}\n{problem.explain()}"
     assert abs(solution.gap) <= 1e-6 and solution.violation <= 1e-6
-    assert_agrees(problem, solution=solution)
+    check = assert_agrees(problem, solution=solution)
     assert infimum(problem.form()).value <= solution.objective  # what zero proves
     optimum, bound = reference_optimum(name)
     assert optimum - bound <= 1e-6 * max(1.0, abs(optimum))  # of its own multipliers
+    assert optimum == pytest.approx(
+        check.reference_objective, rel=2e-6
+    )  # stored, and found anew: each is solved to 1e-6
+    assert bound <= check.reference_objective + 1e-6 * abs(optimum)
 
 
 #: without the solver that is chosen, which is cross-checked above
@@ -41,14 +45,8 @@ def test_every_solver_that_accepts_reaches_the_reference(name, solver, reference
     assert solution.objective >= bound - 1e-6 * abs(bound)
 
 
-@pytest.mark.reference
-@pytest.mark.parametrize("name", MODELS)
-def test_stored_optimum_is_the_references(name):
-    """`python -m tests.optima` stores them anew, where a model or the reference has changed."""
-    objective, bound = solved_by_reference(name)
-    known = stored().get(name)
-    assert known is not None and known["hash"] == fingerprint(name), "run python -m tests.optima"
-    assert known["objective"] == pytest.approx(objective, rel=2e-6)  # each is solved to 1e-6
-    assert known["bound"] <= objective + 1e-6 * abs(objective) and bound <= known["objective"] + 1e-6 * abs(
-        objective
-    )
+def test_stored_optima_are_of_these_models_and_this_reference():
+    """Each is held to the reference above."""
+    assert {name: one["hash"] for name, one in stored().items()} == {
+        name: fingerprint(name) for name in MODELS
+    }, "run python -m tests.optima"

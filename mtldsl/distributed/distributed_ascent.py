@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -57,6 +58,11 @@ class AscentCenter:
     counts: np.ndarray
 
 
+@cache
+def _identity(size: int) -> sparse.csr_array:
+    return sparse.eye_array(size, format="csr")
+
+
 class _PartNodes:
     """The nodes of one part's tasks, as the compiled loop has them."""
 
@@ -66,7 +72,7 @@ class _PartNodes:
         if around.cells is None:
             weights = share / around.penalty[which]
             stored = -around.V[:, which].T / weights[:, None]
-            found = [(slice(None), sparse.eye_array(which.size, format="csr"), weights, stored)]
+            found = [(slice(None), _identity(which.size), weights, stored)]
         else:
             found = []
             for cell in around.cells:

@@ -1,4 +1,4 @@
-"""The first 150 random models (`--fuzz N`: N of them) are answered truthfully; and the judge who says so is not a fool."""
+"""The first 100 random models of `.ci/run` (`--fuzz N`: N of them) are answered truthfully; and the judge who says so is not a fool."""
 
 from dataclasses import replace
 from functools import cache

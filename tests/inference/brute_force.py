@@ -1,5 +1,6 @@
 """All 2^K labellings, one after the other, and nothing that the package computes; random graphs to try it on."""
 
+from functools import cache
 from itertools import combinations, product
 
 import numpy as np
@@ -24,21 +25,24 @@ def chosen_entries(n_labels, members):
     return np.array(labellings), np.array(rows)
 
 
+_known = cache(chosen_entries)  # four methods are tried on each graph
+
+
 def largest_scores(cliques, scores):
     """(n,) the score of the best labelling."""
-    _, indicators = chosen_entries(cliques.n_labels, cliques.members)
+    _, indicators = _known(cliques.n_labels, cliques.members)
     return (np.asarray(scores) @ indicators.T).max(axis=1)
 
 
 def scores_of(cliques, scores, labels):
     """(n,) the scores of given labellings."""
-    _, indicators = chosen_entries(cliques.n_labels, cliques.members)
+    _, indicators = _known(cliques.n_labels, cliques.members)
     place = np.asarray(labels, int) @ 2 ** np.arange(cliques.n_labels)[::-1]
     return np.sum(np.asarray(scores) * indicators[place], axis=1)
 
 
 def log_z_and_marginals(cliques, scores):
-    _, indicators = chosen_entries(cliques.n_labels, cliques.members)
+    _, indicators = _known(cliques.n_labels, cliques.members)
     values = np.asarray(scores) @ indicators.T
     log_z = logsumexp(values, axis=1)
     return log_z, np.exp(values - log_z[:, None]) @ indicators

@@ -103,4 +103,4 @@ def test_what_is_feasible_far_away_only_is_not_called_infeasible():
     assert not known.is_disproven or known.largest < 1e11
     # how much of 1e11 is proven hangs on the last digits of a decomposition, which processors round apart
     with pytest.raises(InfeasibleError, match=r"^no weights up to [1-9].*e\+(09|10) satisfy all constraints"):
-        problem.solve()
+        problem.solve(max_iter=1000)

@@ -1,6 +1,6 @@
 """Multi-stage convex relaxation of penalties of sizes beside losses with kinks."""
 
-from itertools import pairwise
+from itertools import cycle, pairwise
 
 import numpy as np
 import pytest
@@ -47,8 +47,7 @@ def test_the_tangent_of_a_penalty_lies_above_it(atom):
 
 
 @pytest.mark.slow
-@for_each("loss", LOSSES)
-@for_each("penalty", PENALTIES)
+@for_each("loss, penalty", zip(cycle(LOSSES[::-1]), PENALTIES, strict=False))
 def test_stages_end_where_slopes_stay(loss, penalty):
     """Plain cvxpy: the end is the optimum of the convex model whose norm has the slopes there as weights; and the objective never rose."""
     import cvxpy as cp

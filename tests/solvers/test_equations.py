@@ -94,4 +94,4 @@ def test_equations_that_contradict_one_another():
     with pytest.raises(InfeasibleError):
         mtl.minimize(
             mtl.absolute_loss(W, tasks) + mtl.l1_norm(W), [W.sum(axis=0) == 1, W.sum(axis=0) == 2]
-        ).solve()
+        ).solve(max_iter=1000)

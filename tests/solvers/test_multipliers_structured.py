@@ -38,16 +38,15 @@ def test_the_optimum_is_proven_and_that_of_planes(rows, penalty, metric):
 
 
 @pytest.mark.slow
-@for_each("scale, coefficient", [(1e-4, 1e4), (1e4, 1e-6), (1.0, 3.0), (1e4, 1e4)])
-def test_units_and_strengths(scale, coefficient):
+@for_each("scale, coefficient, penalty", [(1e-4, 1e4, mtl.l1_norm), (1e4, 1e-6, mtl.trace_norm), (1.0, 3.0, mtl.l1_norm), (1e4, 1e4, mtl.trace_norm)])  # fmt: skip
+def test_units_and_strengths(scale, coefficient, penalty):
     """At a coefficient far too small for any weights, zero is proven."""
     rng = np.random.default_rng(7)
     X = rng.normal(size=(60, 30)) * scale * 10.0 ** rng.uniform(-1.0, 1.0, 30) + scale * rng.normal(size=30)
     Y = np.where(X[:, :3] @ rng.normal(size=(3, 2)) + scale * rng.normal(size=(60, 2)) > 0, 1.0, -1.0)
     tasks, W = with_weights(mtl.Tasks.shared(X, Y), intercept=True)
-    for penalty in (mtl.l1_norm, mtl.trace_norm):
-        hinge = mtl.structured_hinge(W, tasks, metric=mtl.metrics.FScore())
-        assert_solved(mtl.minimize(coefficient * hinge + scale * penalty(W)), tol=1e-5)
+    hinge = mtl.structured_hinge(W, tasks, metric=mtl.metrics.FScore())
+    assert_solved(mtl.minimize(coefficient * hinge + scale * penalty(W)), tol=1e-5)
 
 
 @for_each("coefficient", [1e-3, 1e3])

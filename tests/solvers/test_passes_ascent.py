@@ -106,13 +106,13 @@ def test_constraints_and_maps():
 @pytest.mark.parametrize(
     "solver, words", [("ascent_by_passes", MKL), ("consensus", MKL), ("planes_by_passes", F_SCORE)]
 )
-def test_bits_do_not_depend_on_workers(solver, words, each_cluster):
-    """The same parts in this process, and on two workers of a cluster: orders are seeded by the part and the pass."""
+def test_bits_do_not_depend_on_workers(solver, words, two_workers):
+    """The same parts here and on two workers: orders are seeded by the part and the pass. Other processes: test_spans.py, all solvers."""
     distributed = pytest.importorskip("distributed")
     table = grouped("shuffled", m=12, n=360, d=5)
     local = cut(*table)
     seen = [stated(local, words).solve(solver=solver, tol=1e-2, max_iter=5).W]
-    with distributed.Client(each_cluster):
+    with distributed.Client(two_workers):
         seen.append(stated(cut(*table), words).solve(solver=solver, tol=1e-2, max_iter=5).W)
     again = stated(cut(*table), words).solve(solver=solver, tol=1e-2, max_iter=5).W
     assert seen[0].tobytes() == seen[1].tobytes() == again.tobytes()

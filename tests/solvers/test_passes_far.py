@@ -80,7 +80,7 @@ def test_bound_and_objective_enclose_the_optimum(name, intercept):
     X, y = FAR[name]
     lam = 0.1 * float(np.abs(X).max()) ** 2 * 1e-6 if name in ("tiny", "huge") else 0.1
     tasks, W = with_weights(DistributedTasks.cut(mtl.Tasks.shared(X, y[:, None]), 4), intercept=intercept)
-    s = mtl.minimize(mtl.squared_loss(W, tasks) + lam * mtl.ridge(W)).solve()
+    s = mtl.minimize(mtl.squared_loss(W, tasks) + lam * mtl.ridge(W)).solve(max_iter=10_000)
     w, b = optimum(X, y, lam, intercept)
     best = objective(X, y, w, b, lam)
     there = objective(X, y, s.W[:, 0], s.intercept[0] if intercept else 0.0, lam)

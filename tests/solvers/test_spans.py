@@ -14,7 +14,7 @@ import mtldsl as mtl
 from mtldsl.solvers.routes import LAST, SOLVERS
 from tests.loops import for_each
 from tests.models import with_weights
-from tests.solvers.same_bits import digest, digests, pairs
+from tests.solvers.same_bits import digests, pairs
 
 LOSSES = {
     "hinge": mtl.hinge_loss,
@@ -75,11 +75,9 @@ def test_every_solver_stands_before_the_law():
 
 
 @pytest.mark.process
-def test_the_same_bits_twice_and_in_another_process():
-    """Another process has other addresses, another order of sets, and its own clock."""
+def test_the_same_bits_in_another_process():
+    """Another process has other addresses, another order of sets, and its own clock. Twice in one: a law of tests/testing/test_word.py."""
     here = digests()
-    again = {pair: digest(*pair.split(" on ", 1)) for pair in here if pair.startswith("auto")}
-    assert again.items() <= here.items()
     environment = os.environ | {"PYTHONHASHSEED": "7", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "tests.solvers.same_bits"]
     ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)

@@ -85,7 +85,7 @@ def table(name):
 
 
 @pytest.mark.slow
-@for_each("data, intercept, ridge", pairwise_cases(["0", "digits"], [False, True], [0.0, 1e-2]))
+@for_each("data, intercept, ridge", pairwise_cases(["digits", "0"], [False, True], [0.0, 1e-2]))
 def test_a_hinge_beside_a_bound_on_the_rank_alone(data, intercept, ridge):
     """Plain numpy: the loss's subgradient X^T u, plus the ridge's, is orthogonal to the tangent space at W, and u lies at the kinks."""
     tasks, r = table(data)

@@ -137,9 +137,9 @@ def test_a_convex_model_has_one_optimum():
 def test_every_solver_goes_on_from_its_solution(name, model):
     """It ends no higher, and, where the rows are in memory, after no more iterations than from nothing."""
     solver = get_solver(name)
-    problem = model_for(solver, model)
-    first = problem.solve(name, tol=1e-6)
-    again = problem.solve(name, tol=1e-6, warm_start=first)
+    problem, tol = model_for(solver, model), 1e-6 if solver.needs_rows else 1e-3
+    first = problem.solve(name, tol=tol)
+    again = problem.solve(name, tol=tol, warm_start=first)
     assert again.status == first.status
     assert again.iterations <= first.iterations or not solver.needs_rows
     assert again.objective <= first.objective + 1e-12 * abs(first.objective)

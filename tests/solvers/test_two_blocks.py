@@ -81,7 +81,7 @@ def test_known_optima(name):
 # --------------------------------------------------------------------- every metric under every norm and layout
 #: (metric, norm, (layout, intercept where it takes one, tol, solver))
 CASES = [
-    *zip(METRICS, cycle(["ridge", "trace", "l1", "l21"]), cycle([("shared", True, 1e-6, "auto")])),
+    *zip(METRICS[::2], cycle(["ridge", "l21"]), cycle([("shared", True, 1e-6, "auto")])),
     *zip(METRICS, 4 * ["l1"] + 4 * ["trace"], cycle([(one, True, 1e-6, "auto") for one in [*LAYOUTS][1:]])),
     *zip(METRICS, cycle(["l21", "trace"]), cycle([("shared", False, 1e-9, "auto")])),
     # linear programs finish an l1 norm

@@ -120,12 +120,12 @@ MOST_TIMES = 6
 def test_a_time_limit_is_kept(name):
     """In CPU seconds, which a busy machine hardly lengthens, and of which a slow one needs more for the data, too."""
     build = stopping.MODELS[name]
-    stopping.run(build, stopping.SMALL, 0.5)  # imports and compiles
+    stopping.run(build, stopping.SMALL, LIMIT)  # imports
     (_, late_seconds), solution = stopping.run(build, (1, 1, 1), LIMIT)
     began = process_time()
     build((1, 1, 1))
     small, options = build(stopping.SMALL)
     small.solve(max_iter=1, **options)
     once = process_time() - began
-    assert not late_seconds > MOST_TIMES * once  # NaN where it ended before
+    assert not late_seconds - solution.compile_seconds > MOST_TIMES * once  # NaN where it ended before
     assert np.isfinite(solution.objective) or not solution.history

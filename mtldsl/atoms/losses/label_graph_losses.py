@@ -204,7 +204,9 @@ class LabelGraphLoss(Loss):
     def truth(self, y) -> np.ndarray:
         """(n, K) true labels, 0, 1 or `GAP`, from the indicators."""
         nodes = np.asarray(y).reshape(self.cliques.n_entries, -1)[: 2 * self.cliques.n_labels]
-        found = (nodes[1::2] > 0.5).T.astype(np.uint8)
+        found = np.ascontiguousarray(
+            (nodes[1::2] > 0.5).T, dtype=np.uint8
+        )  # loops are compiled for one layout
         found[(nodes[::2] + nodes[1::2] < 0.5).T] = GAP
         return found
 

@@ -124,6 +124,13 @@ def best_of_fscore(ordered, starts, ends, square, paid, values, counts):
         values[k], counts[k, 0], counts[k, 1] = best, best_b, best_c
 
 
+@compiled("i8(i8[:, ::1], i8, i8, i8, i8, i8)", inside=True)
+def _remember(parts, left, low_c, high_c, low_b, high_b):
+    """A rectangle to look at later; returns how many there are. An assignment of slices takes seconds to compile."""
+    parts[left, 0], parts[left, 1], parts[left, 2], parts[left, 3] = low_c, high_c, low_b, high_b
+    return left + 1
+
+
 @compiled("void(f8[::1], i8[:, ::1], i8[:, ::1], f8[::1], f8[::1], f8[::1], i8[:, ::1])")
 def best_of_product(ordered, starts, ends, of_negatives, of_positives, values, counts):
     """(value, (b, c)) of the highest table of 1 - g(b) h(c) of every task; margins ascending; g and h of one task after another, from 0 up to all that
@@ -146,11 +153,10 @@ def best_of_product(ordered, starts, ends, of_negatives, of_positives, values, c
         for c in range(most_c):
             paid_c[c + 1] = paid_c[c] + 2.0 * ordered[up + c]
         best, best_b, best_c = 0.0, 0, 0
-        parts[0] = (0, most_c, 0, most_b)
-        left = 1
+        left = _remember(parts, 0, 0, most_c, 0, most_b)
         while left > 0:
             left -= 1
-            low_c, high_c, low_b, high_b = parts[left]
+            low_c, high_c, low_b, high_b = parts[left, 0], parts[left, 1], parts[left, 2], parts[left, 3]
             c = (low_c + high_c) // 2
             top, top_b = -np.inf, low_b
             for b in range(low_b, high_b + 1):
@@ -160,11 +166,9 @@ def best_of_product(ordered, starts, ends, of_negatives, of_positives, values, c
             if top > best:
                 best, best_b, best_c = top, top_b, c
             if low_c < c:
-                parts[left] = (low_c, c - 1, top_b, high_b)
-                left += 1
+                left = _remember(parts, left, low_c, c - 1, top_b, high_b)
             if c < high_c:
-                parts[left] = (c + 1, high_c, low_b, top_b)
-                left += 1
+                left = _remember(parts, left, c + 1, high_c, low_b, top_b)
         values[k], counts[k, 0], counts[k, 1] = best, best_b, best_c
         g += most_b + 1
         h += most_c + 1

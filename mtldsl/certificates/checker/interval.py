@@ -93,6 +93,8 @@ def fractions(x) -> np.ndarray:
 
 def as_array(x) -> np.ndarray:
     """An array again: object arrays without axes decay to their entry."""
+    if type(x) is np.ndarray and x.dtype.char in "dO":  # of the millions of calls of one check nearly all
+        return x
     x = np.asarray(x)
     return x if x.dtype == object else x.astype(float, copy=False)
 
@@ -147,6 +149,10 @@ class Interval:
     @property
     def is_point(self) -> bool:
         return self.low is self.high
+
+    @property
+    def _ends(self) -> tuple[np.ndarray, ...]:
+        return (self.low,) if self.is_point else (self.low, self.high)
 
     @property
     def is_finite(self) -> bool:
@@ -218,7 +224,7 @@ class Interval:
         if self.is_point and other.is_point:
             both = as_array(self.low * other.low)
             return Interval(down(both), up(both))
-        return _hull([as_array(a * b) for a in (self.low, self.high) for b in (other.low, other.high)])
+        return _hull([as_array(a * b) for a in self._ends for b in other._ends])
 
     __rmul__ = __mul__
 
@@ -228,7 +234,7 @@ class Interval:
         zero = np.asarray((other.low <= 0) & (other.high >= 0), dtype=bool)
         if zero.any() and (self.exact or other.exact):
             raise ZeroDivisionError("a division by what may be zero")
-        found = _hull([as_array(a / b) for a in (self.low, self.high) for b in (other.low, other.high)])
+        found = _hull([as_array(a / b) for a in self._ends for b in other._ends])
         if not zero.any():
             return found
         return Interval(np.where(zero, -np.inf, found.low), np.where(zero, np.inf, found.high))
@@ -396,11 +402,32 @@ def product(A, B) -> Interval:
 
 def _exact_product(A: Interval, B: Interval) -> Interval:
     if A.is_point and B.is_point:
-        whole = as_array(A.low @ B.low)
+        whole = _sums_of_products(A.low, B.low)
         return Interval(down(whole), up(whole))
     (a, r), (b, s) = (((x.low + x.high) / 2, (x.high - x.low) / 2) for x in (A, B))
-    centre, slack = a @ b, np.abs(a) @ s + r @ (np.abs(b) + s)
+    centre = _sums_of_products(a, b)
+    slack = _sums_of_products(np.abs(a), s) + _sums_of_products(r, np.abs(b) + s)
     return Interval(down(as_array(centre - slack)), up(as_array(centre + slack)))
+
+
+def _sums_of_products(a, b) -> np.ndarray:
+    """a @ b of Fractions; in whole numbers where denominators are powers of two, since a Fraction is reduced at every step."""
+    m, n = _as_integers(a), _as_integers(b)
+    if m is None or n is None:
+        return as_array(a @ b)
+    scale = m[1] * n[1]
+    return as_array(np.frompyfunc(lambda x: Fraction(x, scale), 1, 1)(m[0] @ n[0]))
+
+
+def _as_integers(x) -> tuple[np.ndarray, int] | None:
+    """(the numbers times a power of two, which makes all of them whole; that power); None where none does."""
+    flat = x.ravel().tolist()
+    scale = max((q.denominator for q in flat), default=1)
+    if any(q.denominator & (q.denominator - 1) for q in flat):
+        return None
+    found = np.empty(len(flat), dtype=object)
+    found[:] = [q.numerator * (scale // q.denominator) for q in flat]
+    return found.reshape(x.shape), scale
 
 
 def _slack(A, middle, radius):

@@ -106,7 +106,9 @@ def descend_gram(gram, gradient, W, l1, l21, ridge, nonneg, share, enough, most,
                         gradient[i, k] += step[i] * gram[place, j, k]
         first = moved if done == 0 else first
         if done < len(past_W):
-            past_W[done], past_gradients[done] = W.ravel(), gradient.ravel()
+            for i in range(m):  # an assignment of slices takes seconds to compile
+                for j in range(p):
+                    past_W[done, i * p + j], past_gradients[done, i * p + j] = W[i, j], gradient[i, j]
         done += 1
         if moved <= max(share * first, enough):
             break

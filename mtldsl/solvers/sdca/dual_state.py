@@ -190,10 +190,8 @@ class FlatSamples:
 
     def squared_norms(self, cell_of: np.ndarray, n_cells: int) -> np.ndarray:
         """(n, cells): of every sample's row, over the features of every cell. Some rows at a time, in bounded memory."""
-        indicator = sparse.csr_array(
-            (np.ones(self.n_features), (np.arange(self.n_features), cell_of)),
-            shape=(self.n_features, n_cells),
-        )
+        indicator = np.zeros((self.n_features, n_cells))
+        indicator[np.arange(self.n_features), cell_of] = 1.0
         n_rows = len(self.dense) if not self.is_sparse else self.indptr.size - 1
         norms = np.empty((n_rows, n_cells))
         entries = self.n_features if not self.is_sparse else max(self.data.size // max(n_rows, 1), 1)
@@ -209,7 +207,7 @@ class FlatSamples:
                 )
             else:
                 squares = self.dense[rows] ** 2
-            norms[rows] = np.asarray(squares @ indicator.toarray())
+            norms[rows] = np.asarray(squares @ indicator)
         return norms[self.rows_of] if self.rows_of.size else norms
 
     def conjugates(self, rows, u) -> np.ndarray:
