@@ -213,7 +213,7 @@ def _best_scaling(form: NormalForm, u, v) -> Bound:
 
     losses = scaled(largest)
     at, best = largest, value(largest, losses)
-    if (other := _at_zero(form)) > best:
+    if largest < 1.0 and (other := _at_zero(form)) > best:
         at, best = 0.0, other
     # multipliers of a stationary point need not be near the best ones: those belong to the convex envelope
     if largest < 0.999 or not math.isfinite(best) or not form.is_convex:

@@ -65,6 +65,7 @@ class StationaritySettings:
     least_steps: int = 40  # steps at least, whatever they cost
     most_steps: int = 160  # steps at most
     reach_share: float = 1e-2  # longest step, relative to the weights
+    violation_share: float = 1e-3  # of tol, that a step may miss a constraint by more than the point does
     single_values: int = 6  # smallest, and largest, singular values that are moved one by one
     fixed_directions: int = 6  # fixed directions
     direction_lengths: tuple[float, ...] = (1.0, 0.1)  # their lengths, relative to the weights
@@ -79,7 +80,11 @@ SETTINGS = StationaritySettings()
 
 
 def finite_steps(form: NormalForm, x: Blocks, tol: float) -> tuple[float, Blocks]:
-    """(the lowest objective among the steps that miss no constraint by more than tol, the point there); (inf, x) where there is none."""
+    """(the lowest objective among the steps that miss no constraint by more than x does, the point there); (inf, x) where there is none.
+
+    What they may miss besides is a share of tol: an objective that falls by missing constraints says nothing.
+    """
+    allowed = form.violation(x) + SETTINGS.violation_share * tol
     affordable = SETTINGS.work_flops / max(form.data_size, 1)
     steps = int(np.clip(affordable, SETTINGS.least_steps, SETTINGS.most_steps))
     length = np.sqrt(sum(np.sum(np.square(x[block.name])) for block in form.weight_blocks))
@@ -88,7 +93,7 @@ def finite_steps(form: NormalForm, x: Blocks, tol: float) -> tuple[float, Blocks
     for _, step in zip(range(steps), _in_turn(form, x, reach), strict=False):
         with np.errstate(over="ignore", invalid="ignore"):
             value = form.value(step)
-        if value < lowest and form.violation(step) <= tol:
+        if value < lowest and form.violation(step) <= allowed:
             lowest, at = value, step
     return lowest, at
 

@@ -15,8 +15,8 @@ from mtldsl.normal_form.terms.structure_term import (
     learned_matrices,
     structure_terms,
 )
-from mtldsl.solvers.augmented_lagrangian.fixed_rank import settle_at_rank, why_not_at_rank
 from mtldsl.solvers.linear_systems.task_matrices import BlockLayout
+from mtldsl.solvers.nonconvex.fixed_rank import settle_at_rank, why_not_at_rank
 from mtldsl.solvers.numerics.anderson import AndersonExtrapolation
 from mtldsl.solvers.solver import GeometricSchedule, Point, Watch
 

@@ -13,10 +13,10 @@ from mtldsl.normal_form.form import Blocks, FunctionTerm, NormalForm
 from mtldsl.normal_form.reductions.block_reductions import has_one_maximum_a_task
 from mtldsl.normal_form.term import LinearMap, MapEntry
 from mtldsl.solvers.admm.iteration import ADMMIteration
-from mtldsl.solvers.augmented_lagrangian.fixed_rank import settle_at_rank, why_not_at_rank
 from mtldsl.solvers.cutting_planes.lifted_admm import LiftedRun
 from mtldsl.solvers.design.sufficient_statistics import radial_data
 from mtldsl.solvers.multistart import bare_start, solve_roughly
+from mtldsl.solvers.nonconvex.fixed_rank import settle_at_rank, why_not_at_rank
 from mtldsl.solvers.nonconvex.majorization_minimization import minimize_reweighted
 from mtldsl.solvers.nonconvex.reweighting import rough_fit, why_not_reweighted
 from mtldsl.solvers.solver import Point, StoppingWatch, Watch

@@ -116,3 +116,14 @@ def test_other_losses_beside_a_bound_on_the_rank_alone(name):
     free = mtl.minimize(C * make(W, tasks, **options) + 1e-6 * mtl.ridge(W)).solve(tol=1e-4).W
     U, s, Vt = np.linalg.svd(free, full_matrices=False)
     assert found.objective < problem.form().value({"W": (U[:, :2] * s[:2]) @ Vt[:2]})
+
+
+@pytest.mark.slow
+@for_each("metric", [mtl.metrics.AUC(), mtl.metrics.FScore(beta=0.5), mtl.metrics.ROCArea()])
+def test_planes_beside_a_capped_norm_and_a_constraint(metric):
+    """Weights are small here: a step that misses the equation by `tol` would lower the objective by one percent."""
+    tasks, W = with_weights(signs())
+    terms = 20 * mtl.structured_hinge(W, tasks, metric=metric) + 3 * mtl.capped_trace_norm(W, tau=2.0)
+    found = mtl.minimize(terms + 0.1 * mtl.ridge(W), subject_to=[W[:, 0] == W[:, 1]]).solve(tol=1e-4)
+    assert found.status == "stationary" and found.solver == "admm"
+    assert np.abs(found.W[:, 0] - found.W[:, 1]).max() <= 1e-6
