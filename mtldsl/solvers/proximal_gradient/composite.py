@@ -16,6 +16,7 @@ from mtldsl.solvers.design.sufficient_statistics import (
     quadratic_weights,
 )
 from mtldsl.solvers.linear_systems.task_matrices import BlockLayout
+from mtldsl.solvers.solver import MATRIX_SPEEDUP
 
 #: Entries of all tasks' Gram matrices, up to which they stand in the place of the data.
 MAX_GRAM_ENTRIES = 30_000_000
@@ -148,15 +149,14 @@ class GramPiece:
 
     @classmethod
     def pays(cls, loss: LossTerm) -> bool:
-        """Tell whether products with Gram matrices are cheaper than with the data."""
-        if loss.atom.quadratic is None:
+        """Tell whether products with Gram matrices are cheaper than the two with the data."""
+        if loss.atom.quadratic is None or gram_outgrows_inputs(loss):
             return False
         d, m = loss.map.shape
         one = loss.is_shared_complete and loss.uniform_scale is not None
-        rows = loss.tasks.n_samples / m
-        if gram_outgrows_inputs(loss):
-            return False
-        return d <= 1.5 * rows and (1 if one else m) * d * d <= MAX_GRAM_ENTRIES
+        entries = loss.tasks.entries_a_row * loss.tasks.n_samples / m
+        price = MATRIX_SPEEDUP if loss.tasks.is_sparse else 1.0
+        return d * d <= 1.5 * price * entries and (1 if one else m) * d * d <= MAX_GRAM_ENTRIES
 
     def image(self, blocks: Blocks) -> np.ndarray:
         W = self.loss.map.forward(blocks)
