@@ -160,6 +160,9 @@ def run_routes(
     status, iterations, tried = "", 0, {}
     while (slot := schedule.next()) is not None:
         point, failure = _run_slot(slot, easier, monitor, options, max_iter, start)
+        if monitor.stopped == "infeasible":
+            _proven_infeasible(form, monitor)
+            monitor.stopped = "stalled"  # the whole search proves less than the one in passing
         if failure is not None and not monitor.history and schedule.is_empty():
             raise failure from None  # alone, a failed solver's error is the answer
         shown = point or monitor.last_point
