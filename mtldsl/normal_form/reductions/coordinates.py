@@ -30,7 +30,7 @@ class CoordinateSettings:
     """Limits of changes of coordinates."""
 
     centre_ratio: float = 1e4  # least median of labels that is taken off them, relative to their width
-    # the same of losses that are no sum over tasks, whose intercepts no solver eliminates
+    # the same of maxima over tasks, whose intercepts no solver eliminates
     joint_centre_ratio: float = 3.0
     # condition of a penalty, by whose root inputs are divided, up to which they keep half of the digits
     condition_ratio: float = 1e12
