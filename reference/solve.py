@@ -62,6 +62,9 @@ BACKENDS = {
     },
 }
 
+#: What stops a backend from calling a model infeasible, where it is known not to be: large labels look so to Clarabel.
+_UNDOUBTED = {"clarabel": {"tol_infeas_abs": 0.0, "tol_infeas_rel": 0.0}}
+
 #: The accuracies asked for by default: what each backend reaches on most losses x regularizers (measured).
 ACCURACY = {"clarabel": 1e-10, "scs": 1e-8, "osqp": 1e-9}
 
@@ -123,20 +126,23 @@ def solve_reference(
     accuracy: float | None = None,
     max_iter: int | None = None,
     model: CvxpyModel | None = None,
+    is_feasible: bool = False,
 ) -> ReferencePoint:
     """Solve a normal form through cvxpy with 'clarabel', 'scs', 'osqp' or (None) the one that fits.
 
     accuracy : the tolerance handed to the backend (None: ACCURACY)
     max_iter : its iterations (None: its own limit)
     model    : `to_cvxpy(form, split=True)`, where the caller has it already
+    is_feasible : whether weights are known that satisfy the constraints, as they always do where there are none
 
     Ends at the time limit of `mtldsl.utils.interrupts` too, where a backend has a point by then; TimeIsUp where none has.
 
     Raises InfeasibleError where a backend says that the constraints contradict each other (its word, not a
-    proof); SolverError, with cvxpy's status in it, where every backend tried came back without a point.
+    proof), unless they are known not to; SolverError, with cvxpy's status in it, where every backend tried came back without a point.
     """
     started = time.perf_counter()
     model = to_cvxpy(form, split=True) if model is None else model
+    is_feasible = is_feasible or not form.constraints
     points, failures = [], []
     *others, last = backends_to_try(model, backend)
     for name in (*others, last):
@@ -144,7 +150,7 @@ def solve_reference(
             break
         seconds = SETTINGS.second_chance_seconds if name == "scs" and name != last else None
         try:
-            points.append(_solve(form, model, name, accuracy, max_iter, seconds))
+            points.append(_solve(form, model, name, accuracy, max_iter, seconds, is_feasible))
         except _NoPointError as failure:
             failures.append(str(failure))
             continue
@@ -169,9 +175,12 @@ def _infeasible(form: NormalForm, backend: str) -> str:
     return f"no weights satisfy all constraints at once ({backend} says so): {typed}. Relax or leave out one of them"
 
 
-def _solve(form: NormalForm, model: CvxpyModel, backend: str, accuracy, max_iter, seconds) -> ReferencePoint:
+def _solve(
+    form: NormalForm, model: CvxpyModel, backend: str, accuracy, max_iter, seconds, is_feasible
+) -> ReferencePoint:
     accuracy = ACCURACY[backend] if accuracy is None else accuracy
-    options = BACKENDS[backend](accuracy, max_iter)
+    undoubted = _UNDOUBTED.get(backend, {}) if is_feasible else {}
+    options = BACKENDS[backend](accuracy, max_iter) | undoubted
     if seconds is not None:
         options["time_limit_secs"] = seconds
     try:
@@ -182,13 +191,15 @@ def _solve(form: NormalForm, model: CvxpyModel, backend: str, accuracy, max_iter
                 run=backends.solve,
                 solver=backend.upper(),
                 tight=max(PLANES.relaxation_tol, 10.0 * accuracy),
-                rough=BACKENDS[backend](max(accuracy, SETTINGS.rough_accuracy), max_iter),
+                rough=BACKENDS[backend](max(accuracy, SETTINGS.rough_accuracy), max_iter) | undoubted,
                 **options,
             )
     except cp.error.SolverError as error:
         raise _NoPointError(f"cvxpy's backend {backend!r} failed on {form.typed}: {error}") from error
     if any(variable.value is None for variable in model.variables.values()):
-        if status == cp.INFEASIBLE:  # (unbounded is none: every loss and every penalty has a least value)
+        if (
+            status == cp.INFEASIBLE and not is_feasible
+        ):  # (unbounded is none: every loss and every penalty has a least value)
             raise InfeasibleError(_infeasible(form, backend))
         raise _NoPointError(
             f"cvxpy's backend {backend!r} found no point of {form.typed}: its status is {status!r}"

@@ -100,3 +100,32 @@ def test_a_solved_problem_of_two_matrices_is_pickled():
     objective = problem.solve().objective
     again = pickle.loads(pickle.dumps(problem))
     assert str(again) == str(problem) and again.solve().objective == objective
+
+
+def _similarities(tasks):
+    """All helpers of similarities in one model."""
+    of = mtl.similarities
+    names = tasks.task_names
+    found = [
+        of.union(), of.individual(), of.identity(), of.evgeniou_pontil(1.0, 2.0), of.domain_adaptation(), of.clusters(names),
+        of.tree(dict.fromkeys(names, "all") | {"all": None}), of.laplacian(np.zeros((len(names),) * 2)), of.from_kernel(np.eye(len(names))),
+    ]  # fmt: skip
+    W = mtl.Weights(tasks)
+    return mtl.minimize(mtl.squared_loss(W, tasks) + mtl.mkl_norm(W, found, p=2))
+
+
+def _label_graph(loss):
+    def of(tasks):
+        tasks = mtl.Tasks.shared(tasks.X, np.where(tasks.targets > 0, 1, -1).reshape(-1, tasks.X.shape[0]).T)
+        U, V = mtl.NodeWeights(tasks, intercept=True), mtl.EdgeWeights(tasks, [(0, 1)])
+        return mtl.minimize(loss(U, V, tasks) + 0.1 * mtl.ridge(U) + 0.1 * mtl.ridge(V))
+
+    return of
+
+
+@for_each("make", [_similarities, _label_graph(mtl.clique_hinge), _label_graph(mtl.pairwise_log_loss)])
+def test_models_of_similarities_and_label_graphs_are_pickled(make):
+    problem = make(shared(3))
+    solution = problem.solve(tol=1e-4)
+    assert pickle.loads(pickle.dumps(solution)).objective == solution.objective
+    assert str(pickle.loads(pickle.dumps(problem))) == str(problem)

@@ -94,6 +94,16 @@ def test_models_are_proven_and_agree_with_the_reference(word, intercept):
     assert problem.cross_check(solution).agrees
 
 
+@for_each("word,far", [("huber_loss", 1e6), ("squared_loss", 1e4), ("absolute_loss", 1e3)])
+def test_labels_far_from_zero_cost_no_iterations(word, far):
+    """They are moved to zero, as in the sum of the losses: ADMM was not near after a minute."""
+    near = shared(0, n=12)
+    tasks, W = with_weights(mtl.Tasks.shared(near.X, near.targets.reshape(-1, 12).T + far), intercept=True)
+    loss = mtl.worst_task(getattr(mtl, word)(W, tasks))
+    solution = mtl.minimize(loss + 0.1 * mtl.trace_norm(W)).solve(max_iter=500)
+    assert solution.status == "optimal" and np.abs(solution.intercept - far).max() < 10.0
+
+
 def test_beside_other_losses_and_constraints():
     tasks, W = with_weights(separate(2), intercept=True)
     loss = mtl.squared_loss(W, tasks, mean=True)

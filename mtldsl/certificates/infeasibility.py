@@ -44,14 +44,23 @@ class FeasibilityResult:
         return self.margin > 0.0
 
     @property
+    def is_far_reaching(self) -> bool:
+        """Tell whether it is disproven of all weights, or of all but those that are far larger than the nearest ones."""
+        size = max((float(np.abs(array).max(initial=0.0)) for array in self.blocks.values()), default=0.0)
+        return self.is_disproven and self.largest >= SETTINGS.far_factor * max(size, 1.0)
+
+    @property
     def said(self) -> str:
         """Return what is disproven, in words."""
         which = "no weights" if np.isinf(self.largest) else f"no weights up to {self.largest:.1e}"
         return f"{which} satisfy all constraints at once (proven by multipliers that separate them)"
 
 
-def feasibility(form: NormalForm, start: Blocks | None = None) -> FeasibilityResult:
-    """Look for weights that satisfy the constraints, from `start` (None: zero); else for a proof that there are none."""
+def feasibility(form: NormalForm, start: Blocks | None = None, in_passing: bool = False) -> FeasibilityResult:
+    """Look for weights that satisfy the constraints, from `start` (None: zero); else for a proof that there are none.
+
+    in_passing : by a tenth of the iterations, while a solver may still find such weights
+    """
     constraints = tuple(f for f in form.constraints if f.atom.convex)
     sets = [cast(Set, f.atom) for f in constraints]
     only = replace(form, losses=(), functions=constraints, constant=0.0)
@@ -73,7 +82,7 @@ def feasibility(form: NormalForm, start: Blocks | None = None) -> FeasibilityRes
         return total, np.concatenate([gradient[name].ravel() for name in x0])
 
     first = np.concatenate([array.ravel() for array in x0.values()])
-    iterations = SETTINGS.lbfgs_iterations
+    iterations = SETTINGS.lbfgs_iterations // 10 if in_passing else SETTINGS.lbfgs_iterations
     options = {"maxiter": iterations, "maxfun": 2 * iterations, "ftol": 0.0, "gtol": 0.0}
     from scipy.optimize import minimize  # slow to import, and rarely needed
 

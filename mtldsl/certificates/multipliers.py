@@ -45,6 +45,8 @@ class MultiplierSettings:
     lbfgs_iterations: int = (
         2000  # iterations of L-BFGS-B that look for a separation; it has twice as many evaluations
     )
+    # size of weights, of the nearest ones, up to which constraints are disproven before a solver has ended
+    far_factor: float = 1e6
 
 
 SETTINGS = MultiplierSettings()

@@ -57,12 +57,17 @@ def save_proof(
     described = describe_form(form, sets)
     for loss, one, dual in zip(form.losses, described["losses"], loss_duals, strict=True):
         one |= _multipliers(loss, dual)
-    for one, dual in zip(described["functions"], function_duals, strict=True):
+    kept = [dual for f, dual in zip(form.functions, function_duals, strict=True) if _has_entries(f.map.shape)]
+    for one, dual in zip(described["functions"], kept, strict=True):
         one["multipliers"] = None if dual is None else np.array(dual, dtype=float)
     region = {
-        name: np.array(np.broadcast_to(B, form.shapes[name]), dtype=float) for name, B in region.items()
+        name: np.array(np.broadcast_to(B, form.shapes[name]), dtype=float)
+        for name, B in region.items()
+        if _has_entries(form.shapes[name])
     }
-    point = {name: np.array(array, dtype=float) for name, array in blocks.items()}
+    point = {
+        name: np.array(array, dtype=float) for name, array in blocks.items() if _has_entries(array.shape)
+    }
     lacking = words_without_formula(described, sets)
     if lacking:
         warnings.warn(
@@ -74,8 +79,13 @@ def save_proof(
     )
 
 
+def _has_entries(shape: tuple[int, ...]) -> bool:
+    """Tell whether there is anything of it to prove: a graph without edges has weights (d, 0)."""
+    return 0 not in shape
+
+
 def describe_form(form: NormalForm, sets: list[DataArrays] | None = None) -> dict:
-    """The normal form as plain data; `sets` is filled with the data that its losses are of, each once."""
+    """The normal form as plain data, without what has no entries; `sets` is filled with the data that its losses are of, each once."""
     sets = [] if sets is None else sets
     hashes: list[dict] = []
     losses = []
@@ -97,13 +107,15 @@ def describe_form(form: NormalForm, sets: list[DataArrays] | None = None) -> dic
             "word": f.atom.name, "typed": f.typed, "parameters": _parameters(f.atom.stated(f.map.shape)), "coefficient": float(f.coefficient),
             "map": _map(f.map), "convex": bool(f.atom.convex),
         }
-        for f in form.functions
+        for f in form.functions if _has_entries(f.map.shape)
     ]  # fmt: skip
     return {
         "model": form.typed,
         "constant": float(form.constant),
         "blocks": [
-            {"name": b.name, "shape": list(b.shape), "intercept_of": b.intercept_of} for b in form.blocks
+            {"name": b.name, "shape": list(b.shape), "intercept_of": b.intercept_of}
+            for b in form.blocks
+            if _has_entries(b.shape)
         ],
         "data": [{"hashes": own, "shared": one.shared} for own, one in zip(hashes, sets, strict=True)],
         "losses": losses,
@@ -150,6 +162,7 @@ def _map(map: LinearMap) -> dict:
                 "right": _matrix(e.right),
             }
             for e in map.entries
+            if all(_has_entries(np.shape(factor)) for factor in (e.left, e.right))
         ],
         "shape": list(map.shape),
         "offset": None
@@ -272,7 +285,7 @@ class SolutionCertificate:
                 write_instead="print(certificate), which tells how far the point is stationary, and bounds where some are known",
             )  # fmt: skip
         proof = self.certificate.proof
-        if self.form is None or proof is None or not proof.loss_duals:
+        if self.form is None or proof is None or len(proof.loss_duals) < len(self.form.losses):
             raise ModelError(
                 f"there is no bound to save: {self.certificate.note or 'none was formed'}",
                 term=f"certificate.save({str(path)!r})",

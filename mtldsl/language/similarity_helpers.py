@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import numpy as np
 from scipy import sparse
@@ -52,7 +53,7 @@ def union(columns=None) -> TaskSimilarity:
     array([[1., 1.],
            [1., 1.]])
     """
-    return _one_kernel("union", [], lambda n: _column(np.ones(n)), columns)
+    return _one_kernel("union", [], _ones, columns)
 
 
 def individual(columns=None) -> TaskSimilarity:
@@ -64,17 +65,12 @@ def individual(columns=None) -> TaskSimilarity:
     >>> [kernel.name for kernel in individual().kernels(tasks, "")]
     ['task0', 'task1']
     """
-
-    def factors(names):
-        unit = sparse.eye_array(len(names), format="csc")
-        return [(name, sparse.csr_array(unit[:, [t]])) for t, name in enumerate(names)]
-
-    return make_similarity("individual", [], factors, columns)
+    return make_similarity("individual", [], _units, columns)
 
 
 def identity(columns=None) -> TaskSimilarity:
     """No task is like another: R = I, one weight for all tasks. Alone, with weight 1, `mkl_norm` is then `ridge`."""
-    return _one_kernel("identity", [], lambda n: sparse.eye_array(n, format="csr"), columns)
+    return _one_kernel("identity", [], partial(sparse.eye_array, format="csr"), columns)
 
 
 def evgeniou_pontil(lam0: float, lam1: float, columns=None) -> TaskSimilarity:
@@ -85,7 +81,7 @@ def evgeniou_pontil(lam0: float, lam1: float, columns=None) -> TaskSimilarity:
     lam0 = checked_number("evgeniou_pontil", "lam0", lam0, lambda v: v > 0, "a finite number > 0")
     lam1 = checked_number("evgeniou_pontil", "lam1", lam1, lambda v: v > 0, "a finite number > 0")
     shown = [f"lam0={lam0:g}", f"lam1={lam1:g}"]
-    return _one_kernel("evgeniou_pontil", shown, lambda n: _shared_and_own(n, lam0, lam1), columns)
+    return _one_kernel("evgeniou_pontil", shown, partial(_shared_and_own, lam0=lam0, lam1=lam1), columns)
 
 
 def domain_adaptation(columns=None) -> TaskSimilarity:
@@ -93,14 +89,30 @@ def domain_adaptation(columns=None) -> TaskSimilarity:
 
     Source: Daume, "Frustratingly easy domain adaptation", ACL 2007.
     """
-    return _one_kernel("domain_adaptation", [], lambda n: _shared_and_own(n, 1.0, 1.0), columns)
+    return _one_kernel("domain_adaptation", [], partial(_shared_and_own, lam0=1.0, lam1=1.0), columns)
 
 
 def _one_kernel(
     word: str, shown: list[str], factor: Callable[[int], sparse.csr_array], columns
 ) -> TaskSimilarity:
     """The similarity with one kernel, whose factor is known from the number of tasks."""
-    return make_similarity(word, shown, lambda names: [(word, factor(len(names)))], columns)
+    return make_similarity(word, shown, partial(_one_factor, word, factor), columns)
+
+
+# Factors of kernels are made by functions of this module, never by local ones: a model with similarities can be pickled.
+
+
+def _one_factor(word: str, factor: Callable[[int], sparse.csr_array], names) -> Factors:
+    return [(word, factor(len(names)))]
+
+
+def _ones(n: int) -> sparse.csr_array:
+    return _column(np.ones(n))
+
+
+def _units(names) -> Factors:
+    unit = sparse.eye_array(len(names), format="csc")
+    return [(name, sparse.csr_array(unit[:, [t]])) for t, name in enumerate(names)]
 
 
 # ---------------------------------------------------------------------------------------------- of groups of tasks
@@ -133,24 +145,25 @@ def clusters(labels, columns=None, normalize: bool = False) -> TaskSimilarity:
     groups = list(dict.fromkeys(listed))
     normalize = as_flag(normalize, "clusters(normalize", ModelError)
 
-    def factors(names):
-        if isinstance(labels, dict):
-            require_tasks(labels, names, "clusters")
-        of_task = [labels[name] for name in names] if isinstance(labels, dict) else labels
-        if len(of_task) != len(names):
-            raise ModelError(
-                f"{len(of_task)} labels for {len(names)} tasks",
-                term="clusters(...)",
-                write_instead="give one label a task",
-            )
-        found = [
-            (f"cluster {name}", _column([float(own == group) for own in of_task]))
-            for name, group in zip(distinct_names(groups), groups, strict=True)
-        ]
-        return _of_unit_trace(found) if normalize else found
-
     shown = [f"{len(groups)} groups of {len(labels)} tasks", *(["normalize=True"] if normalize else [])]
-    return make_similarity("clusters", shown, factors, columns)
+    return make_similarity("clusters", shown, partial(_of_clusters, labels, groups, normalize), columns)
+
+
+def _of_clusters(labels, groups: list, normalize: bool, names) -> Factors:
+    if isinstance(labels, dict):
+        require_tasks(labels, names, "clusters")
+    of_task = [labels[name] for name in names] if isinstance(labels, dict) else labels
+    if len(of_task) != len(names):
+        raise ModelError(
+            f"{len(of_task)} labels for {len(names)} tasks",
+            term="clusters(...)",
+            write_instead="give one label a task",
+        )
+    found = [
+        (f"cluster {name}", _column([float(own == group) for own in of_task]))
+        for name, group in zip(distinct_names(groups), groups, strict=True)
+    ]
+    return _of_unit_trace(found) if normalize else found
 
 
 def _is_label(value) -> bool:
@@ -191,11 +204,13 @@ def tree(parents, columns=None, normalize: bool = False) -> TaskSimilarity:
     n = len(parents)
     shown = f"{n} node" + "s" * (n != 1)
 
-    def factors(names):
-        found = indicators_of_tree(parents, names)
-        return _of_unit_trace(found) if normalize else found
+    shown_all = [shown, *(["normalize=True"] if normalize else [])]
+    return make_similarity("tree", shown_all, partial(_of_tree, parents, normalize), columns)
 
-    return make_similarity("tree", [shown, *(["normalize=True"] if normalize else [])], factors, columns)
+
+def _of_tree(parents, normalize: bool, names) -> Factors:
+    found = indicators_of_tree(parents, names)
+    return _of_unit_trace(found) if normalize else found
 
 
 def _of_unit_trace(found: Factors) -> Factors:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -142,17 +143,20 @@ def laplacian(L, gamma: float = 1.0, columns=None) -> TaskSimilarity:
     """
     gamma = checked_number("laplacian", "gamma", gamma, lambda v: v >= 0, "a finite number >= 0")
     typed = f"laplacian({_shown(L)}, gamma={gamma:g})"
-    graph = L if hasattr(L, "adjacency") else None
-    spectral = None if graph is not None else checked_symmetric(L, typed)
+    spectral = None if hasattr(L, "adjacency") else checked_symmetric(L, typed)
+    return make_similarity(
+        "laplacian",
+        [_shown(L), f"gamma={gamma:g}"],
+        partial(_of_laplacian, L, gamma, spectral, typed),
+        columns,
+    )
 
-    def factors(names):
-        eigen = spectral
-        if eigen is None:
-            eigen = checked_symmetric(_laplacian_of(graph, names), typed)
-        half = _half(eigen, 1.0 / (1.0 + gamma * eigen.values))
-        return [("laplacian", half if graph is not None else _in_order(L, half, names))]
 
-    return make_similarity("laplacian", [_shown(L), f"gamma={gamma:g}"], factors, columns)
+def _of_laplacian(L, gamma: float, spectral, typed: str, names) -> Factors:
+    """Factors of an array with its decomposition, or of a graph without one."""
+    eigen = checked_symmetric(_laplacian_of(L, names), typed) if spectral is None else spectral
+    half = _half(eigen, 1.0 / (1.0 + gamma * eigen.values))
+    return [("laplacian", half if spectral is None else _in_order(L, half, names))]
 
 
 def _laplacian_of(graph, names) -> np.ndarray:
@@ -205,9 +209,11 @@ def from_similarity(Q, columns=None, name: str = "similarity") -> TaskSimilarity
 
 def _of_matrix(word: str, matrix, factor: sparse.csr_array, name: str, columns) -> TaskSimilarity:
     """The similarity with one kernel, whose factor has the rows of a matrix."""
-    return make_similarity(
-        word, [_shown(matrix)], lambda names: [(name, _in_order(matrix, factor, names))], columns
-    )
+    return make_similarity(word, [_shown(matrix)], partial(_ordered, name, matrix, factor), columns)
+
+
+def _ordered(name: str, matrix, factor: sparse.csr_array, names) -> Factors:
+    return [(name, _in_order(matrix, factor, names))]
 
 
 def _in_order(matrix, factor: sparse.csr_array, names) -> sparse.csr_array:

@@ -123,8 +123,13 @@ class BlockCheckSettings:
 SETTINGS = BlockCheckSettings()
 
 
-def solved_by_reference(form: NormalForm, backend: str | None) -> tuple[CvxpyModel, ReferencePoint]:
-    """cvxpy's optimum. SolverError where its semidefinite matrix is too large for cvxpy's solvers."""
+def solved_by_reference(
+    form: NormalForm, backend: str | None, is_feasible: bool
+) -> tuple[CvxpyModel, ReferencePoint]:
+    """cvxpy's optimum. SolverError where its semidefinite matrix is too large for cvxpy's solvers.
+
+    is_feasible : whether the weights that are checked satisfy the constraints, whatever a backend says of them
+    """
     from mtldsl.reference.compile import to_cvxpy
     from mtldsl.reference.solve import solve_reference
 
@@ -142,7 +147,7 @@ def solved_by_reference(form: NormalForm, backend: str | None) -> tuple[CvxpyMod
             f"{SETTINGS.own_entries:,}; cross-check the model on fewer tasks or features (similarities times features count)",
             term=form.typed,
         )
-    return model, solve_reference(form, backend, model=model)
+    return model, solve_reference(form, backend, model=model, is_feasible=is_feasible)
 
 
 def size_of(form: NormalForm, blocks: Blocks, objective: float) -> float:
@@ -322,14 +327,16 @@ class _ComparedPoint:
         from mtldsl.reference.majorization import value_and_violation as of_convex
 
         if self.which is None:
-            _, point = solved_by_reference(FixedStructures(structures).apply(form)[0], self.backend)
-            now, least = (value_and_violation(form, x, structures)[0] for x in (blocks, point.blocks))
-            return now - least, size, point.backend
+            now, missed = value_and_violation(form, blocks, structures)
+            convex = FixedStructures(structures).apply(form)[0]
+            _, point = solved_by_reference(convex, self.backend, missed <= self.solution_tol)
+            return now - value_and_violation(form, point.blocks, structures)[0], size, point.backend
         if why_not_by_tasks(form) is not None:
             return None
         form, blocks = of_tasks(form, blocks, self.which)
-        _, point = solved_by_reference(form, self.backend)
-        now, least, at_zero = (of_convex(form, x)[0] for x in (blocks, point.blocks, form.zeros()))
+        now, missed = of_convex(form, blocks)
+        _, point = solved_by_reference(form, self.backend, missed <= self.solution_tol)
+        least, at_zero = (of_convex(form, x)[0] for x in (point.blocks, form.zeros()))
         return now - least, max(abs(now), 1e-8 * abs(at_zero)), point.backend
 
 

@@ -301,7 +301,8 @@ def _why_unknown(
             known = f"known for a coefficient that is a number > 0 times {parameter.name}"
             return f"{term.text} is not proportional to {parameter.name}; {known}", ""
     if not statement.is_convex:
-        culprit = next(term for term in terms if not term.atom.convex)
+        parts = (*terms, *on_weights(statement.constraints))
+        culprit = next(part for part in parts if not part.atom.convex)
         return f"{culprit.text} is not convex, so that zero may be stationary without being optimal", ""
     worst = next((term.atom_text for term in terms if term.worst), None)
     if worst is not None:

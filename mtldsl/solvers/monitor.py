@@ -15,6 +15,7 @@ import numpy as np
 from mtldsl.certificates.attainment import UnattainedInfimum, has_recession_direction, prove_unattained
 from mtldsl.certificates.certificate import Certificate, certify, dual_bound
 from mtldsl.certificates.dual_bound import Bound, check_weak_duality, infimum, objective_scale, rounding_of
+from mtldsl.certificates.infeasibility import feasibility
 from mtldsl.certificates.stationarity import finite_steps
 from mtldsl.normal_form.best_constants import best_constants
 from mtldsl.normal_form.form import Blocks, NormalForm
@@ -40,6 +41,8 @@ class MonitorSettings:
     late_seconds         : that a search of lines, and a proof, may take after the time limit or a signal
     max_restarts         : lower points, one after another, from which a solver of a model that is not convex is sent on
     recession_looks      : after which the monitor asks whether the weights run away
+    infeasible_looks     : without a feasible point, after which it asks whether there is one
+    doubted_violation    : of the nearest weights, in units of tol, above which a proof that there is none ends the run
     """
 
     rounding_share: float = 1e-13
@@ -48,6 +51,8 @@ class MonitorSettings:
     late_seconds: float = 0.15
     max_restarts: int = 10
     recession_looks: int = 6
+    infeasible_looks: int = 10
+    doubted_violation: float = 100.0
 
 
 SETTINGS = MonitorSettings()
@@ -185,7 +190,7 @@ class Monitor:
     also the warm start, zero and the best constants (`set_trial_points`).
 
     left    : what ended the run from outside: "interrupted", "time_limit", or "stopped" by who listens
-    stopped : why the monitor itself asked for a stop
+    stopped : why the monitor itself asked for a stop; "infeasible" where it has disproven the constraints
     restart : a lower point than one that was about to be called stationary
     """
 
@@ -216,6 +221,7 @@ class Monitor:
         self.unattained: UnattainedInfimum | None = None  # a proof that no weights are best
         # the look at which it is asked for
         self._asked = SETTINGS.recession_looks if has_recession_direction(form) else np.inf
+        self._doubted = SETTINGS.infeasible_looks if form.constraints else np.inf
 
     # ------------------------------------------------------------------------------------ what is known
 
@@ -432,6 +438,8 @@ class Monitor:
             self.stopped = "time_limit"
         elif self._runs_away():
             self.stopped = "unattained"
+        elif self._is_disproven():
+            self.stopped = "infeasible"
         elif self.stall_rule is not None and self.stall_rule.is_stalled(self.work(point), seen):
             self.stopped = "stalled"
         return bool(self.stopped)
@@ -442,6 +450,17 @@ class Monitor:
             self._asked *= 2
             self.unattained = prove_unattained(self.form, self.incumbent.blocks, in_passing=True)
         return self.unattained is not None
+
+    def _is_disproven(self) -> bool:
+        """Tell whether there is a proof that no weights satisfy the constraints, at the 10th, 14th, 18th, ... look without a feasible point.
+
+        Constraints that contradict each other by little more than tol may be met to tol.
+        """
+        if len(self.history) < self._doubted or self.incumbent.violation <= self.tol:
+            return False
+        self._doubted = 1 + 1.25 * self._doubted
+        known = feasibility(self.form, self.incumbent.blocks, in_passing=True)
+        return known.is_far_reaching and known.violation > SETTINGS.doubted_violation * self.tol
 
     def _keep(self, point: Point, one: Incumbent, seen: Certificate, lower: Incumbent | None) -> bool:
         """Tell whether that is all: certified, or to be gone on with elsewhere."""

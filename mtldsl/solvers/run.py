@@ -160,6 +160,9 @@ def run_routes(
     status, iterations, tried = "", 0, {}
     while (slot := schedule.next()) is not None:
         point, failure = _run_slot(slot, easier, monitor, options, max_iter, start)
+        if monitor.stopped == "infeasible":
+            _proven_infeasible(form, monitor)
+            monitor.stopped = "stalled"  # the whole search proves less than the one in passing
         if failure is not None and not monitor.history and schedule.is_empty():
             raise failure from None  # alone, a failed solver's error is the answer
         shown = point or monitor.last_point
@@ -294,11 +297,22 @@ def in_original_units(
     if (status == "optimal" and not certificate.within(tol)) or (status == "stationary" and missed):
         status = "stalled"
         certificate = replace(certificate, note=COARSE_INTERCEPTS)
+    last = outcome.last_point
+    if last is not None and last.majorizations:
+        steps = (
+            replace(
+                step, before=shift_intercepts(step.before, moves), after=shift_intercepts(step.after, moves)
+            )
+            for step in last.majorizations
+        )
+        last = replace(last, majorizations=tuple(steps))
     endless = outcome.unattained
     if endless is not None:
         turned = {name: replace(shift, centre=0.0 * shift.centre) for name, shift in moves.items()}
         endless = replace(endless, direction=shift_intercepts(endless.direction, turned))
-    return replace(outcome, blocks=blocks, certificate=certificate, status=status, unattained=endless)
+    return replace(
+        outcome, blocks=blocks, certificate=certificate, status=status, last_point=last, unattained=endless
+    )
 
 
 def _proven_infeasible(

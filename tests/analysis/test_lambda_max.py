@@ -306,3 +306,5 @@ def test_at_a_kink_one_norm_has_a_bound_and_several_are_refused():
     assert critical.bounds[0] < critical == critical.bounds[1]
     with pytest.raises(mtl.ModelError, match=r"known beside one norm, since .* has a kink at zero"):
         mtl.minimize(of_one + mtl.l21_norm(W)).lambda_max(lam)
+    with pytest.raises(mtl.ModelError, match=r"rank\(W\) <= 1 is not convex"):
+        mtl.minimize(of_one, subject_to=[mtl.rank(W) <= 1]).lambda_max(lam)

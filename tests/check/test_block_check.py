@@ -17,10 +17,10 @@ from tests.learned_models import ETA, HIGH, LOW, RHO, fetr, least
 from tests.loops import for_each
 
 
-def data(labels="real", layout="shared", n=12, d=4, m=3, seed=0, rank=1):
+def data(labels="real", layout="shared", n=12, d=4, m=3, seed=0, rank=1, offset=0.0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
-    Y = X @ rng.normal(size=(d, rank)) @ rng.normal(size=(rank, m)) + 0.3 * rng.normal(size=(n, m))
+    Y = X @ rng.normal(size=(d, rank)) @ rng.normal(size=(rank, m)) + 0.3 * rng.normal(size=(n, m)) + offset
     if labels == "sign":
         Y = np.where(np.median(Y, axis=0) <= Y, 1.0, -1.0)
     if layout == "separate":

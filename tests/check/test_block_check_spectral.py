@@ -34,6 +34,7 @@ REWEIGHTED = {
     "calibrated": (lambda: model(mtl.log_rank, lambda W, t: mtl.square_root_loss(W, t, eps=0.01)),
      "0.5 * log_rank(W)"),
     "intercept": (lambda: model(mtl.log_rank, intercept=True), "0.5 * log_rank(W)"),
+    "far labels": (lambda: model(mtl.log_rank, tasks=data(offset=1e4), intercept=True), "0.5 * log_rank(W)"),
     "moved": (lambda: model(lambda W: mtl.log_rank(2 * W - 1)), "0.5 * log_rank(2 * W - 1)"),
     "capped": (lambda: model(lambda W: mtl.capped_trace_norm(W, 0.5, eps=1e-3)),
      "0.5 * capped_trace_norm(W, tau=0.5, eps=0.001)"),
@@ -51,7 +52,7 @@ def assert_stated(problem, solution):
     assert taken.objective_value(taken.blocks()) == pytest.approx(solution.objective, rel=1e-6)
 
 
-@pytest.mark.by_default("intercept")
+@pytest.mark.by_default("far labels")
 @pytest.mark.parametrize("name", REWEIGHTED)
 def test_agreement_of_reweighted_models(name):
     make, typed = REWEIGHTED[name]

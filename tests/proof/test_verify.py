@@ -73,6 +73,26 @@ def test_a_bound_that_holds_for_some_weights_says_for_which(tmp_path):
     assert main(["verify", str(path)]) == 1 and main(["verify", str(path), "--within"]) == 0
 
 
+def _without_a_loss(tasks):
+    tasks, W = with_weights(tasks)
+    labels = tasks.targets.reshape(tasks.n_tasks, -1).T
+    residual = mtl.frobenius_norm(tasks.X @ W - labels) <= 0.5 * np.linalg.norm(labels)
+    return mtl.minimize(0 * mtl.squared_loss(W, tasks) + mtl.l21_norm(W), subject_to=[residual])
+
+
+def _without_edges(tasks):
+    U, V = mtl.NodeWeights(tasks), mtl.EdgeWeights(tasks, [])
+    return mtl.minimize(mtl.clique_hinge(U, V, tasks) + 0.1 * mtl.ridge(U) + 0.1 * mtl.column_group_norm(V))
+
+
+@for_each("make,labels", [(_without_a_loss, "real"), (_without_edges, "sign")])
+def test_a_part_without_entries_needs_no_proof(tmp_path, make, labels):
+    """A loss of coefficient 0, and the weights of no edges."""
+    problem = make(models.shared(1, labels=labels))
+    verdict = mtl.verify_proof(problem.solve().certificate.save(tmp_path / "proof"), problem)
+    assert verdict.confirmed and verdict.model_is_named and not verdict.region
+
+
 @for_each("earlier", ["l1_ball", "l21_ball", "trace_norm_ball", "frobenius_ball"])
 def test_balls_of_version_0_1_are_read(tmp_path, earlier):
     """They had words of their own, and no parameter but the radius."""

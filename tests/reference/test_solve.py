@@ -127,3 +127,15 @@ def test_school(word):
     W = mtl.Weights(tasks)
     problem = mtl.minimize(mtl.squared_loss(W, tasks) + coefficient * getattr(mtl, word)(W))
     assert solve_reference(problem.form()).objective == pytest.approx(optimum, rel=1e-9)
+
+
+@for_each("labels", [1e4, 1e6])
+@for_each("bounded", [False, True])
+def test_large_labels_make_no_model_infeasible(labels, bounded):
+    """Clarabel says so of them; a model without constraints never is, nor one whose solution satisfies them."""
+    X, Y = shared(0, n=20).X, labels * shared(0, n=20).targets.reshape(-1, 20).T
+    tasks, W = with_weights(mtl.Tasks.shared(X, Y))
+    problem = mtl.minimize(
+        mtl.squared_loss(W, tasks) + mtl.squared_trace_norm(W), subject_to=[W[0] >= -1] if bounded else []
+    )
+    assert problem.cross_check(problem.solve()).agrees

@@ -29,5 +29,9 @@ class WorstTaskLoss(Loss):
         return self.of.bounded_below
 
     @property
+    def of_residuals(self) -> bool:
+        return self.of.of_residuals
+
+    @property
     def has_prox(self) -> bool:
         return self.of.has_prox

@@ -30,6 +30,8 @@ class CoordinateSettings:
     """Limits of changes of coordinates."""
 
     centre_ratio: float = 1e4  # least median of labels that is taken off them, relative to their width
+    # the same of maxima over tasks, whose intercepts no solver eliminates
+    joint_centre_ratio: float = 3.0
     # condition of a penalty, by whose root inputs are divided, up to which they keep half of the digits
     condition_ratio: float = 1e12
     # numbers that sparse inputs may become where new coordinates make them dense
@@ -147,11 +149,13 @@ def _has_inputs_of(first: LossTerm, loss: LossTerm) -> bool:
 def _centres(losses: list[LossTerm]) -> np.ndarray:
     """(m,) the median label of every task whose labels are far from zero, 0 for the others."""
     found = np.zeros(losses[0].tasks.n_tasks)
+    are_sums = all(loss.sums_tasks for loss in losses)
+    ratio = SETTINGS.centre_ratio if are_sums else SETTINGS.joint_centre_ratio
     by_task = zip(*(loss.tasks.per_task(loss.tasks.targets) for loss in losses), strict=True)
     for i, parts in enumerate(by_task):
         labels = np.concatenate(parts)
         median = np.partition(labels, labels.size // 2)[labels.size // 2]
-        if abs(median) > SETTINGS.centre_ratio * np.abs(labels - median).max():
+        if abs(median) > ratio * np.abs(labels - median).max():
             found[i] = median
     return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -274,7 +274,7 @@ class LabelGraphTerm(LossTerm):
         return np.asarray(self.tasks.X.T @ table)
 
     def _dual(self, table, **proof) -> LabelDual:
-        return LabelDual(self._image(table), lambda: table, **proof)
+        return LabelDual(self._image(table), partial(_given, table), **proof)
 
     def dual_of(self, z) -> LabelDual:
         """With their proof, which is that of the scores themselves."""
@@ -327,7 +327,7 @@ class LabelGraphTerm(LossTerm):
         delta = self.atom.delta(labels, own)
         margins = np.bincount(samples, weights=shares * delta, minlength=len(counts))
         image = changes_times(*mixture, self.tasks.X).T
-        return LabelDual(image, lambda: expected_changes(*mixture), margins, labellings=random)
+        return LabelDual(image, partial(expected_changes, *mixture), margins, labellings=random)
 
     def with_flips(self, dual: LabelDual, flips: Flips) -> LabelDual:
         """Multipliers with flips of single labels of the truth mixed in (`balancing_flips`)."""
@@ -338,13 +338,7 @@ class LabelGraphTerm(LossTerm):
         flipped = each_flipped(self.truth).reshape(-1, p.shape[1])
         mixture = self.cliques, self.truth, flipped, (p * self.weights[:, None]).ravel(), starts
         image = (1.0 - s) * t * dual.image + s * changes_times(*mixture, self.tasks.X).T
-        whole, table = dual.whole, expected_changes
-
-        def both():
-            own = whole()
-            own = own.toarray() if sparse.issparse(own) else own
-            return (1.0 - s) * t * own + s * table(*mixture).toarray()
-
+        both = partial(_mixed_table, dual.whole, s, t, mixture)
         if dual.margins is not None:
             truth = np.repeat(self.truth, p.shape[1], axis=0)
             wrong = np.einsum("nk,nk->n", p, self.atom.delta(flipped, truth).reshape(p.shape))
@@ -386,3 +380,16 @@ def balance_labels(losses: Sequence[LabelGraphTerm], duals: Sequence) -> list:
     if flips is None:
         return list(duals)
     return [loss.with_flips(dual, flips) for loss, dual in zip(losses, duals, strict=True)]
+
+
+# Tables of multipliers are made by functions of this module, never by local ones: a solution that has them can be pickled.
+
+
+def _given(table):
+    return table
+
+
+def _mixed_table(whole: Callable, s: float, t: float, mixture: tuple):
+    own = whole()
+    own = own.toarray() if sparse.issparse(own) else own
+    return (1.0 - s) * t * own + s * expected_changes(*mixture).toarray()
