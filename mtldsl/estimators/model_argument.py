@@ -10,6 +10,8 @@ from inspect import signature
 from math import isfinite
 from typing import Any
 
+import numpy as np
+
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import ModelError
 from mtldsl.language.objective import Objective
@@ -92,6 +94,9 @@ def _of_statement(model: NamedModel, others: Mapping[str, Any], edges) -> ModelS
                     f"{name}={quoted(value)}", argument=name, write_instead="write a finite number"
                 )
         own = isinstance(edges, str) and edges == OWN
+        values = {
+            name: each.item() if isinstance(each, np.ndarray) else each for name, each in values.items()
+        }
         return model.on(tasks, values, intercept, None if own else edges)
 
     of_others = {name: value for name, value in others.items() if name in model.parameters}
