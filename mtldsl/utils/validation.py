@@ -6,6 +6,7 @@ import difflib
 import functools
 import inspect
 import os
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from decimal import Decimal
@@ -326,8 +327,17 @@ def nearest(typed: str, known: Iterable[str], what: str, most: int = 8) -> str:
     >>> nearest("ages", ["age", "size"], "feature"), nearest("x", ["age", "size"], "feature")
     ("did you mean 'age'?", "the features are 'age', 'size'")
     """
+    composed = as_composed(typed)
+    alike = next((name for name in known if as_composed(name) == composed), None)
+    if alike is not None:
+        return f"did you mean {alike!r}? Both look alike, but have accents in one sign with their letter, or in one of their own"
     near = difflib.get_close_matches(typed, known, n=1)
     return f"did you mean {near[0]!r}?" if near else f"the {what}s are {listed(known, most)}"
+
+
+def as_composed(text: str) -> str:
+    """Text with every accent in one sign with its letter, as most programs write it (Unicode's form NFC)."""
+    return unicodedata.normalize("NFC", text)
 
 
 def plain(value):

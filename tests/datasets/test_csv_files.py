@@ -141,8 +141,13 @@ def test_mistakes_are_told_with_their_place(case, file):
 def test_other_encodings_and_missing_files(file, tmp_path):
     with pytest.raises(DataError, match="UTF-8"):
         read_csv(file("é,y\n1,2\n", "latin-1"), "y")
-    with pytest.raises(DataError, match=r"nowhere\.csv: there is no such file"):
-        read_csv(tmp_path / "nowhere.csv", "y")
+    for path, said in (
+        (tmp_path / "nowhere.csv", r"nowhere\.csv: there is no such file"),
+        ("https://a.org/t.csv", "https:// is an address: download the file"),
+        ("~/nowhere.csv", "write the whole path"),
+    ):
+        with pytest.raises(DataError, match=said):
+            read_csv(path, "y")
 
 
 @for_each(
@@ -220,7 +225,11 @@ ODD = {
     "a whole number with a point": (b"a,y\n9007199254740993.0,2\n3,4\n", {}, "'9007199254740993.0' in line 2, a whole number that float64 does not have"),
     "bzip2": (bz2.compress(b"a,y\n1,2\n"), {}, "is packed by bzip2, and no CSV; unpack it first"),
     "xz": (lzma.compress(b"a,y\n1,2\n"), {}, "is packed by xz, and no CSV; unpack it first"),
-    "a number that float64 makes 0": (b"a,y\n1e-400,2\n3,4\n", {}, "text that is not a number, '1e-400'"),
+    "a number that float64 makes 0": (b"a,y\n1e-400,2\n3,4\n", {}, "'1e-400' in line 2, nearer to 0 than any number of float64; write 0, or multiply"),
+    "points of thousands": (b"a;y\n1.234,5;2\n3;4\n", {"delimiter": ";", "decimal": ","}, r"'1\.234,5' in line 2; where points separate thousands leave them out$"),
+    "blanks and apostrophes of thousands": ("a,y\n1\u00a0234,2\n3'456.5,4\n".encode(), {}, "where apostrophes or blanks separate thousands leave them out$"),
+    "one column in two roles": (b"s,a,y\n1,2,3\n4,5,6\n", {"task": "y"}, "column 'y' is named in task and in labels; give each"),
+    "a name with its accent apart": ("e\u0301,y\n1,2\n".encode(), {"labels": "\u00e9"}, "did you mean .*Both look alike"),
     "gzip": (gzip.compress(b"a,y\n1,2\n"), {}, "is packed by gzip, and no CSV; unpack it first"),
     "a spreadsheet": (b"PK\x03\x04" + bytes(60), {}, "a zip archive or a spreadsheet, and no CSV; unpack it, or save the sheet as CSV"),
     "UTF-16 with its mark": ("a,y\n1,2\n".encode("utf-16"), {}, "is in UTF-16, and no CSV; save it in UTF-8"),

@@ -16,8 +16,8 @@ from mtldsl.data.readers.table import (
     DataTable,
     answers_of,
     as_numbers,
+    how_lost,
     in_order,
-    is_lost,
     is_missing,
     is_number,
     number,
@@ -47,7 +47,8 @@ class CsvSettings:
 SETTINGS = CsvSettings()
 
 
-_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:([,. \u00a0\u202f'\u2019])\d{3})(?:\1\d{3})*(?:[.,]\d*)?")
+_MARKS = {",": "commas", ".": "points", "'": "apostrophes", "\u2019": "apostrophes"}
 
 
 def no_number(texts: Sequence[str], lines: Sequence[int], role: str) -> str | Spelled:
@@ -62,10 +63,11 @@ def no_number(texts: Sequence[str], lines: Sequence[int], role: str) -> str | Sp
     """
     wrong = [(line, text) for line, text in zip(lines, texts, strict=True) if not is_number(text)]
     line, text = wrong[0]
-    if is_lost(text):
+    why, instead = how_lost(text)
+    if why:
         return (
-            f"has {text!r} in line {line}, a whole number that float64 does not have; subtract a constant, or, where it is a code, "
-            "leave the column out with " + Spelled.option("drop", "[...]")
+            f"has {text!r} in line {line}, {why}; {instead}, or, where it is a code, leave the column out with "
+            + Spelled.option("drop", "[...]")
         )
     said = f"has text that is not a number, {text!r} in line {line}"
     if role == "answer":
@@ -73,8 +75,10 @@ def no_number(texts: Sequence[str], lines: Sequence[int], role: str) -> str | Sp
     if role == "label" and all(one.strip().lower() in ANSWERS for _, one in wrong):
         return f"{said}; write " + Spelled.option("binary", "True") + ", which reads no and yes as -1 and +1"
     points = all(is_number(with_point(one)) for _, one in wrong)
-    if all(_THOUSANDS.fullmatch(one.strip()) for _, one in wrong):
-        said = f"{said}; where commas separate thousands leave them out"
+    thousands = [_THOUSANDS.fullmatch(one.strip()) for _, one in wrong]
+    marks = sorted({_MARKS.get(found[1], "blanks") for found in thousands if found})
+    if all(thousands):
+        said = f"{said}; where {' or '.join(marks)} separate thousands leave them out"
         if not points:
             return said
     if points:
@@ -264,7 +268,7 @@ def rows_of(path, delimiter, header, decimal=".", known: bool = True):
     for row, line in zip(rows, lines, strict=True):
         if len(row) != len(names):
             raise DataError(
-                f"{path}:{line}: {len(row)} cells, but there {'is 1 column' if len(names) == 1 else f'are {len(names)} columns'} ({delimiter=})",
+                f"{path}:{line}: {len(row)} cell{'s' * (len(row) != 1)}, but there {'is 1 column' if len(names) == 1 else f'are {len(names)} columns'} ({delimiter=})",
                 argument="delimiter",
             )
     return names, rows, np.array(lines)

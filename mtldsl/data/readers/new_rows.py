@@ -11,7 +11,15 @@ import numpy as np
 
 from mtldsl.data.input_checks import as_learned, unlike
 from mtldsl.data.readers.csv import rows_of
-from mtldsl.data.readers.table import as_numbers, codes_of, is_number, number, require_distinct, with_point
+from mtldsl.data.readers.table import (
+    as_numbers,
+    codes_of,
+    how_lost,
+    is_number,
+    number,
+    require_distinct,
+    with_point,
+)
 from mtldsl.data.table_description import NOTHING_KNOWN, DataDescription, TableColumn
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError
@@ -104,9 +112,11 @@ class TextRows:
         for i in np.flatnonzero(~np.isfinite(values))[:1]:
             text = self.cells[name][i]
             comma = is_number(with_point(text)) and not is_number(text)
+            why, instead = how_lost(text)
             raise DataError(
-                f"{self.place(i)}: column {name!r} is {repr(text) if text else 'empty'}, not a finite number",
-                write_instead="where commas stand for decimal points, say so: --decimal , on the command line, decimal=',' in Python"
+                f"{self.place(i)}: column {name!r} is {repr(text) if text else 'empty'}, {why or 'not a finite number'}",
+                write_instead=instead
+                or "where commas stand for decimal points, say so: --decimal , on the command line, decimal=',' in Python"
                 if comma
                 else "fill it in, or leave out the row",
             )
