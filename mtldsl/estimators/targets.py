@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,17 @@ from mtldsl.data.input_checks import as_targets, refuse_missing_texts, warn_of_s
 from mtldsl.errors import DataError
 from mtldsl.utils.arrays import as_array, as_frame, refuse_duplicate_columns, require_sound
 from mtldsl.utils.validation import INSTEAD, is_missing, listed, plain, quoted
+
+
+@dataclass(frozen=True)
+class TargetSettings:
+    """Limit of a warning: `few_classes` of a vector are never too many for its rows, as scikit-learn has it."""
+
+    few_classes: int = 20
+
+
+SETTINGS = TargetSettings()
+
 
 # --------------------------------------------------------------------------------------------------------------
 # y in whatever it comes, numpy, pandas, polars, sparse or lists, as the columns of one array, and where they are missing.
@@ -346,6 +358,13 @@ def _of_vector(y, missing, fewest: int) -> ClassTargets:
     warn_of_spellings(seen.tolist(), "y")
     if missing.any() and _is_whole(seen):
         seen = seen.astype(int)
+    known = len(y) - int(missing.sum())
+    if len(seen) > SETTINGS.few_classes and 2 * len(seen) > known:
+        warnings.warn(
+            f"y has {len(seen):,} classes in {known:,} rows, and every class is a task of its own; where these are amounts, "
+            "use MultiTaskRegressor, and where they are names of rows, leave them out",
+            stacklevel=2,
+        )
     if len(seen) >= fewest:
         signs = np.where(y[:, None] == seen[None, :], 1.0, -1.0)
         signs[missing] = np.nan
@@ -433,8 +452,15 @@ def _refuse_mixed(kept: np.ndarray, what: str) -> None:
             argument="y",
             write_instead="where each row lists the labels that it has, " + _LISTED,
         )
+    odd = next((each for each in kept if not isinstance(each, str | Number | np.generic)), None)
+    if odd is not None:
+        raise DataError(
+            f"{what} holds {quoted(odd)} of the type {type(odd).__name__}, and classes are numbers, flags or text",
+            argument="y",
+            write_instead="write one of these in its place, such as its name",
+        )
     text = next((each for each in kept if isinstance(each, str)), None)
-    other = next((each for each in kept if not isinstance(each, str | bytes)), None)
+    other = next((each for each in kept if not isinstance(each, str)), None)
     if text is not None and other is not None:
         raise DataError(
             f"{what} holds text beside other things, such as {quoted(text)} and {quoted(other)}",

@@ -25,6 +25,7 @@ from mtldsl.estimators import (
     MultiTaskRegressor,
     MultiTaskRegressorCV,
 )
+from mtldsl.estimators.targets import labels_of
 from tests.estimators.cases import labels, regression, rows_of_tasks
 from tests.loops import for_each
 
@@ -91,6 +92,7 @@ WRONG = {
     "a loss that is not there, with advice": (lambda: MultiTaskRegressor(loss="max_loss").fit(X, Y), ModelError, ["write worst_task(loss)"]),
     "a page before its path": (lambda: MultiTaskRegressor().fit(X, Y).report(X, Y, "never.html"), ModelError, ["is not a path", 'write report("fit.html", X, y)']),
     "a page's misspelt option": (lambda: MultiTaskRegressor().fit(X, Y).report("never.html", X, Y, bootstraps=0), ModelError, ["report of MultiTaskRegressor, bootstraps=0: there is no option", "did you mean 'bootstrap'"]),
+    "a number as the title of a page": (lambda: MultiTaskRegressor().fit(X, Y).report("never.html", X, Y, title=5), DataError, ["report(title=5): write text"]),
     "a page without rows": (lambda: MultiTaskRegressor().fit(X, Y).report("never.html"), ModelError, ["report(): missing a required argument: 'X'; write fitted.report("]),
     "a short name of their measure": (lambda: chosen(scoring="MAPE"), ModelError, ["write 'neg_mean_absolute_percentage_error'"]),
     "several measures": (lambda: chosen(scoring=["r2"]), ModelError, ["(scoring=['r2'])", "the name of one measure"]),
@@ -132,6 +134,7 @@ WRONG = {
     "numbers as text": (lambda: MultiTaskRegressor().fit(X, Y.astype(str)), DataError, ["y holds numbers as text, such as ", "write y.astype(float)"]),
     "numbers as categories": (lambda: MultiTaskRegressor().fit(X, pd.Series(range(40), dtype="category")), DataError, ["y holds categories", "write y.astype(float)"]),
     "text beside numbers": (lambda: MultiTaskClassifier().fit(XL, np.where(YL > 0, "yes", YL.astype(object))), DataError, ["column 0 of y holds text beside other things, such as 'yes' and 0"]),
+    "classes of a strange type": (lambda: MultiTaskClassifier().fit(XL, np.array([range(2), range(3)] * 40, dtype=object)), DataError, ["of the type range, and classes are numbers, flags or text"]),
     "sets of labels": (lambda: MultiTaskClassifier().fit(XL, [{"a"}, {"a", "b"}] * 40), DataError, ["y holds {'a'}, a set and not one label", "MultiLabelBinarizer"]),
     "tuples of labels": (lambda: MultiTaskClassifier().fit(XL, [("a",), ("a", "b")] * 40), DataError, ["same number of labels", "MultiLabelBinarizer"]),
     "numbers as classes": (lambda: MultiTaskClassifier().fit(X, Y), DataError, ["Unknown label type: continuous", "use MultiTaskRegressor"]),
@@ -240,3 +243,8 @@ def test_what_is_chosen_is_no_parameter():
         and "lam" not in MultiTaskRegressorCV().get_params()
     )
     assert clone(plain).get_params()["rho1"] == 1.0 and "rho2" not in plain.get_params()
+
+
+def test_a_class_of_almost_every_row_gets_a_warning():
+    with pytest.warns(UserWarning, match=r"y has 40 classes in 79 rows.*use MultiTaskRegressor"):
+        labels_of([None, *np.arange(79) % 40])
