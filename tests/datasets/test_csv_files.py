@@ -7,6 +7,7 @@ import lzma
 import numpy as np
 import pytest
 
+import mtldsl as mtl
 from mtldsl import DataError
 from mtldsl.cli.new_command import draft
 from mtldsl.data.readers.new_rows import read_held_out, read_inputs
@@ -121,6 +122,7 @@ WRONG = {
     "tasks by rows and by columns": ("s,a,y,z\nA,1,2,3\n", {"task": "s", "labels": ["y", "z"]}, ["task='s'", "y, z", "one column"]),
     "not binary": ("a,y\n1,0\n1,2\n", {"binary": True}, ["binary=True", "label 2"]),
     "classes of two columns": ("a,y,z\n1,0,1\n", {"labels": 2, "one_vs_rest": True}, ["one_vs_rest", "one column"]),
+    "weight as text": ("a,w,y\n1,p,1\n", {"sample_weights": "w"}, ["'p' in line 2; mend it, or name a column of weights"]),
     "weight 0": ("a,w,y\n1,0,1\n", {"sample_weights": "w"}, ["data.csv:2: the weight in column 'w' is 0", "> 0"]),
     "a flag in words": ("a,y\n1,0\n", {"binary": "no"}, ["read_csv(path, labels, binary='no'): write binary=True or binary=False"]),
     "another delimiter": ("a;y\n1;2\n", {}, ["delimiter=';'"]),
@@ -263,3 +265,10 @@ def test_a_missing_value_may_be_spelled_in_many_ways(word, file):
 def test_codes_beside_one_word_stay_categories(file):
     tasks = read_csv(file("a,y\n1,1\n2,2\nother,3\n"), "y", one_hot=True)
     assert tasks.feature_names == ("a=1", "a=2", "a=other")
+
+
+def test_a_table_without_gaps_fills_those_of_new_rows(file):
+    tasks = read_csv(file("a,b,y\n1,5,2\n3,6,4\n"), "y", impute="mean")
+    W = mtl.Weights(tasks)
+    solution = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.ridge(W)).solve()
+    np.testing.assert_array_equal(solution.predict([[np.nan, 5.0]]), solution.predict([[2.0, 5.0]]))

@@ -54,7 +54,7 @@ _MARKS = {",": "commas", ".": "points", "'": "apostrophes", "\u2019": "apostroph
 def no_number(texts: Sequence[str], lines: Sequence[int], role: str) -> str | Spelled:
     """The end of a sentence that begins with the column.
 
-    role : "feature", "label", or "answer" for a label that was to say yes or no
+    role : "feature", "label", "weights", or "answer" for a label that was to say yes or no
 
     >>> print(no_number(["no", "yes", "?"], [2, 3, 4], "label"))
     has text that is not a number, 'no' in line 2; write binary=True, which reads no and yes as -1 and +1
@@ -83,6 +83,8 @@ def no_number(texts: Sequence[str], lines: Sequence[int], role: str) -> str | Sp
             return said
     if points:
         return f"{said}; where commas stand for decimal points write " + Spelled.option("decimal", "','")
+    if role == "weights":
+        return f"{said}; mend it, or name a column of weights"
     alike = len({one.strip() for _, one in wrong}) == 1 and len(wrong) < len(texts)
     if len(wrong) <= SETTINGS.mistake_share * len(texts) or alike:
         many = (
@@ -182,6 +184,7 @@ def read_csv(
     if one_hot is not True and one_hot is not False and len(one_hot):
         nominal = nominal | {names[j] for j in outline.positions(one_hot, "one_hot")}
     ids = None if task is None else names[outline.position(task, "task")]
+    weights = None if sample_weights is None else names[outline.position(sample_weights, "sample_weights")]
     label_role = "answer" if binary and not one_vs_rest else "label"
     columns = [
         _column(
@@ -190,7 +193,7 @@ def read_csv(
             lines,
             name in nominal or name == ids,
             one_hot is True and name not in label_columns,
-            label_role if name in label_columns else "feature",
+            label_role if name in label_columns else "weights" if name == weights else "feature",
         )
         for name, texts in zip(names, zip(*rows, strict=True), strict=True)
     ]

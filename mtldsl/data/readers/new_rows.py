@@ -116,9 +116,11 @@ class TextRows:
             raise DataError(
                 f"{self.place(i)}: column {name!r} is {repr(text) if text else 'empty'}, {why or 'not a finite number'}",
                 write_instead=instead
-                or "where commas stand for decimal points, say so: --decimal , on the command line, decimal=',' in Python"
-                if comma
-                else "fill it in, or leave out the row",
+                or (
+                    "where commas stand for decimal points, say so: --decimal , on the command line, decimal=',' in Python"
+                    if comma
+                    else "fill it in, or leave out the row"
+                ),
             )
         return values
 
