@@ -124,6 +124,7 @@ WRONG = {
     "labels' loss for numbers": (lambda: MultiTaskRegressor("logistic_loss(W, tasks)").fit(X, Y), ModelError, ["logistic_loss is not a loss for MultiTaskRegressor", "use MultiTaskClassifier"]),
     "a graph's model elsewhere": (lambda: MultiTaskClassifier("CGM").fit(XL, YL), ModelError, ["use LabelGraphClassifier"]),
     "another model on a graph": (lambda: LabelGraphClassifier("logistic_loss(W, tasks)").fit(XL, YL), ModelError, ["use MultiTaskClassifier"]),
+    "a broken constraint": (lambda: MultiTaskRegressor(subject_to=["W > = 0"]).fit(X, Y), ModelError, ["'W > = 0' cannot be read", "write a comparison such as 'W >= 0'"]),
     "constraints as one text": (lambda: MultiTaskRegressor(subject_to="W >= 0").fit(X, Y), ModelError, ["['W >= 0']"]),
     "constraints beside a name": (lambda: MultiTaskRegressor("Lasso", rho=1.0, subject_to=["W >= 0"]).fit(X, Y), ModelError, ["has its own constraints"]),
     "counts that are none": (lambda: MultiTaskRegressor("poisson_loss(W, tasks)").fit(X, Y), DataError, ["labels must be counts"]),
