@@ -225,6 +225,7 @@ ODD = {
     "points beside a decimal mark that is a comma": (b"a;y\n5.678;3\n1.234;2\n", {"delimiter": ";", "decimal": ","}, r"t\.csv:2: '5\.678' has a point, and the decimal mark is a comma"),
     "commas of thousands": (b'a,y\n"5,678",3\n"1,234,567",2\n', {}, r"'5,678' in line 2; where commas separate thousands leave them out$"),
     "a whole number with a point": (b"a,y\n9007199254740993.0,2\n3,4\n", {}, "'9007199254740993.0' in line 2, a whole number that float64 does not have"),
+    "an array of numpy": (b"\x93NUMPY\x01\x00", {}, "is an array of numpy, and no CSV; write np.savez"),
     "bzip2": (bz2.compress(b"a,y\n1,2\n"), {}, "is packed by bzip2, and no CSV; unpack it first"),
     "xz": (lzma.compress(b"a,y\n1,2\n"), {}, "is packed by xz, and no CSV; unpack it first"),
     "a number that float64 makes 0": (b"a,y\n1e-400,2\n3,4\n", {}, "'1e-400' in line 2, nearer to 0 than any number of float64; write 0, or multiply"),

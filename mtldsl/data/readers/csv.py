@@ -285,6 +285,7 @@ _OTHER_FORMATS = {
     b"BZh": ("is packed by bzip2", "unpack it first"),
     b"\xfd7zX": ("is packed by xz", "unpack it first"),
     b"\x28\xb5\x2f\xfd": ("is packed by zstd", "unpack it first"),
+    b"\x93NUM": ("is an array of numpy", "write np.savez(path, X=X), which has its name"),
     b"PAR1": ("is a Parquet file", "write engine='dask' in a problem file, or pandas.read_parquet"),
     b"\xff\xfe": ("is in UTF-16", "save it in UTF-8"),
     b"\xfe\xff": ("is in UTF-16", "save it in UTF-8"),

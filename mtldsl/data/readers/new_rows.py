@@ -24,7 +24,7 @@ from mtldsl.data.table_description import NOTHING_KNOWN, DataDescription, TableC
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError
 from mtldsl.utils.files import read_archive, regular_file
-from mtldsl.utils.validation import nearest
+from mtldsl.utils.validation import listed, nearest
 
 # --------------------------------------------------------------------------------------------------------------
 # Rows without labels, for a model that is there: the columns that it was learned on, by name, in its order.
@@ -218,6 +218,13 @@ def read_held_out(
         found |= _labels(rows, column, signs)
     X = rows.inputs(features, description, fill)
     names = {"task_names": list(tasks), "feature_names": list(features)}
+    lacking = [name for name in tasks if name not in found] if task is None else []
+    if lacking:
+        raise DataError(
+            f"the column {labels!r} has labels of {listed(list(found), 4)}, and the model has the tasks {listed(tasks, 4)}",
+            term=path,
+            write_instead="name no column of labels where every task has one of its own name",
+        )
     if task is None:
         return Tasks.shared(X, np.column_stack([found[name] for name in tasks]), **names)
     (y,) = found.values()
