@@ -24,6 +24,7 @@ from mtldsl.cli.problem_files.column_roles import (
     shorten_list,
 )
 from mtldsl.data.readers.csv import delimiter_of, rows_of
+from mtldsl.data.readers.table import is_number, require_distinct
 from mtldsl.display.html import template
 from mtldsl.display.sections import visible
 from mtldsl.errors import DataError
@@ -152,6 +153,7 @@ def draft(
         raise DataError("is not a CSV file", term=path, write_instead=_OTHERS[path.suffix.lower()])
     delimiter = delimiter or delimiter_of(path)
     names, rows, _ = rows_of(path, delimiter, True)
+    require_distinct(names, path)
     decimal = decimal_of(rows, delimiter)
     if decimal == ",":
         names, rows, _ = rows_of(path, delimiter, True, decimal)
@@ -163,6 +165,11 @@ def draft(
             raise DataError(
                 f"there is no column {name!r}; the columns are {', '.join(names[:12])}", term=path
             )
+    twice = next((name for name in labels if labels.count(name) > 1 or name == task), None)
+    if twice is not None:
+        raise DataError(
+            f"--labels {','.join(labels)}{f' --task {task}' * bool(task)}: the column {twice!r} is named twice", term=path
+        )  # fmt: skip
     if task and len(labels) > 1:
         raise DataError(
             f"--task {task} tells the tasks apart by rows, and the labels {', '.join(labels)} by columns", term=path,
@@ -170,6 +177,11 @@ def draft(
         )  # fmt: skip
     asked = task
     chosen, task, left_out, said = guess_roles(columns, names, rows, path.name, labels, task)
+    if all(map(is_number, names)):
+        first = shorten_list(names)
+        said.append(
+            f"Names: {first}, the first line, which has numbers alone. If it is a row: put a line of names above it."
+        )
     dropped, one_hot, features = features_of(columns, {*chosen, *left_out, *([task] if task else [])})
     dropped = left_out | dropped
     gaps = [(name, columns[name].missing) for name in features if columns[name].missing]

@@ -224,6 +224,8 @@ def _say_in_place(file, options, given) -> None:
             said[key] = getattr(options, key)
     if said.get("folds", 2) < 2:
         raise DataError("write a whole number of at least 2", term=f"--folds {options.folds}")
+    if said.get("random_state", 0) < 0:
+        raise DataError("write a whole number >= 0", term=f"--random-state {options.random_state}")
     file.validation = said
 
 

@@ -72,6 +72,11 @@ def scores(found: dict) -> Group:
     notes = [f"{guess}: {found['guess']} of the training rows{order}"]
     if found["measure"] not in _HEADS:
         notes.append(f"score: {found['measure']}")
+    for one in found["classes"]:
+        notes.append(
+            f"{one['label']}: the class with the highest score, which is predicted, is right in {_score(one['right'], True)} of "
+            f"{one['rows']:,} rows; the most frequent class of the training rows in {_score(one['guess'], True)}"
+        )
     lower = [name for name, means in metrics.items() if not means.get("higher_is_better", True)]
     if learned:
         one = "one label for all samples, the better one on the training rows"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -24,6 +25,7 @@ from mtldsl.utils.validation import (
     MAX_MAGNITUDE,
     MIN_MAGNITUDE,
     MISSING_TEXTS,
+    as_composed,
     as_list,
     distinct_names,
     is_missing,
@@ -205,20 +207,39 @@ class SpellingWarning(UserWarning):
     """Two classes, or two tasks, have names that differ by blanks or capitals alone."""
 
 
+#: how two spellings of one name may differ: in words, what mends it, and the text without that
+_FORMS: tuple[tuple[str, str, Callable[[str], str]], ...] = (
+    ("how accents are stored", '.str.normalize("NFC")', as_composed),
+    ("blanks", ".str.strip()", lambda text: "".join(text.split())),
+    ("capitals", ".str.lower()", str.casefold),
+    ("zeros behind a point", ".astype(float)", lambda text: re.sub(r"^([+-]?\d+)\.0*$", r"\1", text)),
+)
+
+
+def _difference(one: str, other: str) -> tuple[str, str]:
+    """The difference between two spellings of one name, and what mends it."""
+    for how, mend, form in _FORMS:
+        one, other = form(one), form(other)
+        if one == other:
+            return how, mend
+    return "spelling", ""
+
+
 def warn_of_spellings(values: Iterable, what: str) -> None:
     """A SpellingWarning that names two of the distinct values that may be meant as one."""
     known: dict[str, str] = {}
     for each in values:
         if not isinstance(each, str):
             continue
-        folded = "".join(each.split())
-        other = known.setdefault(folded.casefold(), each)
+        folded = each
+        for _, _, form in _FORMS:
+            folded = form(folded)
+        other = known.setdefault(folded, each)
         if other != each:
-            by_blanks = "".join(other.split()) == folded
-            how, mend = ("blanks", "strip") if by_blanks else ("capitals", "lower")
+            how, mend = _difference(other, each)
             warnings.warn(
                 f"{what}: {str(other)!r} and {str(each)!r} are two names, and differ by {how} alone; "
-                f"where one is meant, spell it alike, such as by column.str.{mend}()",
+                f"where one is meant, spell it alike, such as by column{mend}",
                 SpellingWarning,
                 stacklevel=2,
             )

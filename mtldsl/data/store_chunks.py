@@ -20,7 +20,7 @@ from mtldsl.data.input_checks import (
     labels_of,
     require_same_rows,
 )
-from mtldsl.data.readers.table import exact_number, is_lost
+from mtldsl.data.readers.table import exact_number, how_lost
 from mtldsl.data.row_storage import MAX_INT32
 from mtldsl.errors import DataError, Spelled
 from mtldsl.utils.arrays import MAX_EXACT_WHOLE
@@ -345,12 +345,9 @@ def _number(word: str, where: str, what: str) -> float:
         return exact_number(word)
     except ValueError:
         pass
-    if is_lost(word):
-        raise DataError(
-            f"the {what} {word!r} is a whole number that float64 does not have",
-            term=where,
-            write_instead="subtract a constant, or divide by a unit",
-        )
+    why, instead = how_lost(word)
+    if why:
+        raise DataError(f"the {what} {word!r} is {why}", term=where, write_instead=instead)
     several = what == "label" and "," in word
     raise DataError(
         f"the {what} {word!r} is not a number{'; several labels a line are for read_libsvm' * several}",

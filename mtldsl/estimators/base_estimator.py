@@ -354,7 +354,7 @@ class MultiTaskEstimator(ModelParameters):
             as_flag(getattr(self, name), f"{typed}({name}", ModelError)
         try:
             checked_limits(self.tol, None, self.max_seconds, False)
-            checked_jobs(self.n_jobs)
+            threads = self._threads()
             if self.solver != "auto":
                 get_solver(self.solver)
         except SolverError as error:
@@ -363,9 +363,13 @@ class MultiTaskEstimator(ModelParameters):
             "solver": self.solver,
             "tol": self.tol,
             "max_seconds": self.max_seconds,
-            "n_jobs": self.n_jobs,
+            "n_jobs": threads,
             "cross_check": "never",  # `check` says it
         }
+
+    def _threads(self) -> int | None:
+        """Return how many a solve has. SolverError for what cannot be meant."""
+        return checked_jobs(self.n_jobs)
 
     def _checked_solution(self, problem: Problem, solution: Solution) -> Solution:
         if not solution.is_certified:

@@ -32,7 +32,7 @@ from mtldsl.estimators.scorers import MeasureScorer, fold_scorer
 from mtldsl.estimators.targets import columns_of, labels_of, missing_mask
 from mtldsl.estimators.unit_warnings import warn_of_units
 from mtldsl.language.scalars import Parameter
-from mtldsl.problems.parallel_fits import PartsProgress, in_parts
+from mtldsl.problems.parallel_fits import PartsProgress, in_parts, jobs_of
 from mtldsl.problems.path import certified_points
 from mtldsl.problems.problem import Problem
 from mtldsl.solution.measures import mean_and_error, named_measure
@@ -355,6 +355,7 @@ class CrossValidated(MultiTaskEstimator):
         return found
 
     def _require(self, n_samples: int) -> None:
+        self._threads()
         known = self._stated().parameters
         if self._chosen not in known:
             raise ModelError(
@@ -391,8 +392,12 @@ class CrossValidated(MultiTaskEstimator):
             model = SimpleNamespace(parameters=model.parameters, defaults=defaults)
         return super()._values(model)
 
-    def _options(self) -> dict[str, Any]:
-        return super()._options() | {"n_jobs": None}  # which is for the folds
+    def _threads(self) -> None:
+        """None: n_jobs is for the folds."""
+        try:
+            jobs_of(self.n_jobs)
+        except ModelError as error:
+            raise error.about(f"{type(self).__name__}({error.term})") from None
 
     def _one(self) -> MultiTaskEstimator:
         """The plain estimator with the same arguments."""

@@ -10,6 +10,8 @@ from inspect import signature
 from math import isfinite
 from typing import Any
 
+import numpy as np
+
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import ModelError
 from mtldsl.language.objective import Objective
@@ -92,6 +94,9 @@ def _of_statement(model: NamedModel, others: Mapping[str, Any], edges) -> ModelS
                     f"{name}={quoted(value)}", argument=name, write_instead="write a finite number"
                 )
         own = isinstance(edges, str) and edges == OWN
+        values = {
+            name: each.item() if isinstance(each, np.ndarray) else each for name, each in values.items()
+        }
         return model.on(tasks, values, intercept, None if own else edges)
 
     of_others = {name: value for name, value in others.items() if name in model.parameters}
@@ -165,14 +170,16 @@ def _calls(statement: str) -> list[tuple[str, list[ast.expr]]]:
 @lru_cache(maxsize=64)
 def _typed(statement: str, constraints: tuple[str, ...], over_labels: bool) -> NamedModel:
     """A user's statement, as named models hold theirs."""
-    for text in (statement, *constraints):
+    for k, text in enumerate((statement, *constraints)):
         try:
             called = _calls(text)
         except (SyntaxError, ValueError) as error:
             raise ModelError(
                 f"{text!r} cannot be read: {error.args[0]}",
-                argument="model",
-                write_instead="write a sum such as 'logistic_loss(W, tasks) + lam * l21_norm(W)'",
+                argument="subject_to" if k else "model",
+                write_instead="write a comparison such as 'W >= 0'"
+                if k
+                else "write a sum such as 'logistic_loss(W, tasks) + lam * l21_norm(W)'",
             ) from error
         strange = next((name for name, _ in called if name not in CALLABLE), None)
         if strange is not None:

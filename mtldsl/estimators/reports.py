@@ -16,6 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from mtldsl.data.derived import with_fields
+from mtldsl.data.labels import listed_tasks
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, ModelError
 from mtldsl.estimators.calibration import metric_of
@@ -23,13 +24,15 @@ from mtldsl.estimators.estimator_inputs import refuse_unpaired
 from mtldsl.estimators.label_tables import hold_classes, hold_targets, signs_of
 from mtldsl.estimators.positive_class import positives
 from mtldsl.estimators.scorers import classes_of, measure_of
+from mtldsl.estimators.targets import columns_of, missing_mask
 from mtldsl.problems.separate_models import separate_models
 from mtldsl.solution.headline_sections import ReportContext, several
 from mtldsl.solution.measures import Measure, name_of, named_measure
+from mtldsl.solution.score_intervals import SETTINGS as INTERVALS
 from mtldsl.solution.score_intervals import ScoredMeasure
 from mtldsl.solution.score_sections import feature_sizes
 from mtldsl.solution.solution import Solution
-from mtldsl.utils.validation import complete, quoted
+from mtldsl.utils.validation import as_whole, complete, quoted
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -37,9 +40,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReportSettings:
-    """Limit of a summary: `shown_features` have a line each."""
+    """Limits of a summary, whose `shown_features` have a line each, and of a page."""
 
     shown_features: int = 8
+    samples: int = 200  # of the rows, behind an interval
 
 
 SETTINGS = ReportSettings()
@@ -90,12 +94,18 @@ def report(estimator, file, X, y, *, groups=None, **options) -> Path:
     tasks = _tasks_of(last, solution, X, y, groups)
     tuned = None if solution.thresholds is None else metric_of(getattr(last, "tune_thresholds", None))
     separate = separate_models(ReportContext(solution).training, tuned)
-    title = f"{type(last).__name__}: {several(len(solution.task_names), 'task')}"
+    title, lost = f"{type(last).__name__}: {several(len(solution.task_names), 'task')}", _not_learned(last)
+    if lost:
+        title += f"; without {listed_tasks(lost)}, of one class or no label"
+    chosen = _measure_chosen_by([(estimator, raw), (last, X)], y, groups, tasks.n_tasks)
+    if chosen is None and getattr(getattr(last, "_labels", None), "kind", "") == "multiclass":
+        samples = as_whole(options.get("bootstrap", SETTINGS.samples)) or 0
+        chosen = _scored_classes(last, ReportContext(solution).training, X, y, samples)
     beside: dict[str, Any] = {
         "separate": separate,
         "title": title,
         "positive": _positive(last, solution),
-        "chosen_by": _measure_chosen_by([(estimator, raw), (last, X)], y, groups, tasks.n_tasks),
+        "chosen_by": chosen,
     }
     return solution.report(file, tasks, **(beside | options))
 
@@ -178,6 +188,9 @@ def summary(estimator) -> Summary:
     solution, typed = solution_of(last), type(last).__name__
     model = last._stated_model()
     lines = [f"{typed}: {model if isinstance(model, str) else 'a function'}", f"  {solution}"]
+    lost = _not_learned(last)
+    if lost:
+        lines.append(f"  not learned, of one class or no label: {listed_tasks(lost)}")
     if hasattr(last, "best_params_") and not getattr(last, "per_task", False):
         chosen = ", ".join(f"{name} = {value:.4g}" for name, value in last.best_params_.items())
         name, score = _score_chosen_by(last)
@@ -227,6 +240,44 @@ def _scored_as_chosen(fitted, name: str, X, y, groups, n_tasks: int) -> ScoredMe
         return None
     none, by = np.full(n_tasks, np.nan), Measure(name, "", "answers", True)
     return ScoredMeasure(by, name, none, none, none, none, none, (score, np.nan, np.nan, np.nan, np.nan))
+
+
+def _scored_classes(fitted, training: Tasks | None, X, y, samples: int) -> ScoredMeasure:
+    """The share of rows whose class `predict` says, the class with the highest score; no label alone has that.
+
+    training : the rows that were learned on, whose most frequent class is the guess; None where they are forgotten
+    """
+    labels, classes = columns_of(y)[0][:, 0], fitted._labels.classes
+    there = ~missing_mask(labels[:, None])[:, 0]
+    right = (fitted.predict(X)[there] == labels[there]).astype(float)
+    guess, lead = np.nan, np.full(len(right), np.nan)
+    if training is not None:
+        counts = [np.sum(each > 0) for each in training.per_task(training.targets)]
+        guessed = labels[there] == classes[fitted._learned[int(np.argmax(counts))]]
+        guess, lead = float(guessed.mean()), right - guessed
+    low, high, better = np.nan, np.nan, np.nan
+    if samples > 1:
+        drawn = np.random.default_rng(0).integers(len(right), size=(samples, len(right)))
+        tail = (1.0 - INTERVALS.level_share) / 2.0
+        low, high = np.quantile(right[drawn].mean(axis=1), [tail, 1.0 - tail])
+        ends = np.quantile(lead[drawn].mean(axis=1), [tail, 1.0 - tail])
+        better = np.nan if np.isnan(guess) else float((ends[0] > 0.0) * 1.0 - (ends[1] < 0.0) * 1.0)
+    none, by = (
+        np.full(len(fitted._learned), np.nan),
+        Measure("share of rows whose class is right", "", "answers", True),
+    )
+    return ScoredMeasure(
+        by, by.name, none, none, none, none, none, (float(right.mean()), low, high, guess, better)
+    )
+
+
+def _not_learned(fitted) -> list:
+    """The names of the tasks that have no weights, as all their labels were of one class, or missing."""
+    learned = set(np.asarray(fitted._learned).tolist())
+    names = getattr(fitted, "tasks_", getattr(fitted, "target_names_", None))
+    n = len(names) if names is not None else np.atleast_2d(fitted.coef_).shape[0]
+    names = range(n) if names is None else np.asarray(names).tolist()
+    return [name for i, name in enumerate(names) if i not in learned]
 
 
 def _name_of_scoring(scoring) -> str:
@@ -320,7 +371,10 @@ def _tasks_of(estimator, solution: Solution, X, y, groups) -> Tasks:
             )
         tasks = Tasks.grouped(rows[there], labels[there], ids[there], feature_names=names)
         return tasks.select([name for name in solution.task_names if name in tasks.task_names])
-    table = _columns(estimator, y)[0][:, estimator._learned]
+    table = _columns(estimator, y)[0]
+    if table.shape[1] < len(estimator._learned):  # two classes of a loss that has a task for each
+        table = np.hstack([-table, table])
+    table = table[:, estimator._learned]
     inputs = estimator._inputs_of_solution(estimator._checked(X))
     if hasattr(estimator, "kernels"):  # features of kernels are not columns of X
         names = None if estimator.kernels == "precomputed" else estimator._names()

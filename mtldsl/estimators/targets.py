@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,18 @@ from sklearn.utils.multiclass import check_classification_targets
 from mtldsl.data.input_checks import as_targets, refuse_missing_texts, warn_of_spellings
 from mtldsl.errors import DataError
 from mtldsl.utils.arrays import as_array, as_frame, refuse_duplicate_columns, require_sound
-from mtldsl.utils.validation import INSTEAD, is_missing, listed, quoted
+from mtldsl.utils.validation import INSTEAD, is_missing, listed, plain, quoted
+
+
+@dataclass(frozen=True)
+class TargetSettings:
+    """Limit of a warning: `few_classes` of a vector are never too many for its rows, as scikit-learn has it."""
+
+    few_classes: int = 20
+
+
+SETTINGS = TargetSettings()
+
 
 # --------------------------------------------------------------------------------------------------------------
 # y in whatever it comes, numpy, pandas, polars, sparse or lists, as the columns of one array, and where they are missing.
@@ -90,7 +102,8 @@ def _entries_of(y) -> np.ndarray:
         raise DataError(
             f"not an array of labels ({problem})",
             term="y",
-            write_instead="all rows need the same number of labels",
+            write_instead="all rows need the same number of labels; where each lists those that it has, "
+            + _LISTED,
         ) from None
     if table.dtype.kind == "c":
         raise DataError("Complex data not supported: y holds complex numbers", argument="y")
@@ -314,8 +327,7 @@ def labels_of(y, *, task_a_class: bool = False) -> ClassTargets:
         classes, signs = [found[0]] * table.shape[1], found[1]
     kinds = {known.dtype if known.size else None for known in classes}
     dtype = None if len(kinds) > 1 or table.dtype == object else table.dtype
-    floats = dtype is not None and dtype.kind == "f" and missing.any()
-    if floats and all((known == known.astype(int)).all() for known in classes):
+    if dtype is not None and missing.any() and all(map(_is_whole, classes)):
         dtype = np.dtype(int)  # labels are floats only because NaN is one
     return ClassTargets(signs, classes, "multilabel", names, dtype)
 
@@ -335,10 +347,24 @@ def _indicators(table, missing) -> tuple[np.ndarray, np.ndarray] | None:
     return None
 
 
+def _is_whole(classes: np.ndarray) -> bool:
+    """Tell whether they are floats of whole numbers."""
+    return classes.dtype.kind == "f" and bool((classes == classes.astype(int)).all())
+
+
 def _of_vector(y, missing, fewest: int) -> ClassTargets:
     """A task a class from `fewest` classes on."""
     seen = sorted_classes(y, missing)
     warn_of_spellings(seen.tolist(), "y")
+    if missing.any() and _is_whole(seen):
+        seen = seen.astype(int)
+    known = len(y) - int(missing.sum())
+    if len(seen) > SETTINGS.few_classes and 2 * len(seen) > known:
+        warnings.warn(
+            f"y has {len(seen):,} classes in {known:,} rows, and every class is a task of its own; where these are amounts, "
+            "use MultiTaskRegressor, and where they are names of rows, leave them out",
+            stacklevel=2,
+        )
     if len(seen) >= fewest:
         signs = np.where(y[:, None] == seen[None, :], 1.0, -1.0)
         signs[missing] = np.nan
@@ -397,6 +423,8 @@ def sorted_classes(column, missing, what: str = "y") -> np.ndarray:
     """The classes of a column, sorted; ValueError for real numbers, and texts of what is missing."""
     kept = column[~missing]
     if kept.dtype == object:
+        _refuse_mixed(kept, what)
+        kept = np.array([plain(each) for each in kept], dtype=object)
         kinds = {type(each) for each in kept}
         text = bool(kinds) and all(issubclass(kind, str) for kind in kinds)
         kept = kept.astype(str if text else kinds.pop()) if text or kinds in _PLAIN else as_array(kept, "y")
@@ -410,6 +438,35 @@ def sorted_classes(column, missing, what: str = "y") -> np.ndarray:
     if found.dtype.kind in "UT":
         refuse_missing_texts(found.tolist(), counts.tolist(), what)
     return found
+
+
+_LISTED = "write MultiLabelBinarizer().fit_transform(y), of sklearn.preprocessing"
+
+
+def _refuse_mixed(kept: np.ndarray, what: str) -> None:
+    """DataError for lists in place of a class, and for text beside other things."""
+    listed_labels = next((each for each in kept if isinstance(each, list | tuple | AbstractSet)), None)
+    if listed_labels is not None:
+        raise DataError(
+            f"{what} holds {quoted(listed_labels)}, a {type(listed_labels).__name__} and not one label",
+            argument="y",
+            write_instead="where each row lists the labels that it has, " + _LISTED,
+        )
+    odd = next((each for each in kept if not isinstance(each, str | Number | np.generic)), None)
+    if odd is not None:
+        raise DataError(
+            f"{what} holds {quoted(odd)} of the type {type(odd).__name__}, and classes are numbers, flags or text",
+            argument="y",
+            write_instead="write one of these in its place, such as its name",
+        )
+    text = next((each for each in kept if isinstance(each, str)), None)
+    other = next((each for each in kept if not isinstance(each, str)), None)
+    if text is not None and other is not None:
+        raise DataError(
+            f"{what} holds text beside other things, such as {quoted(text)} and {quoted(other)}",
+            argument="y",
+            write_instead="spell classes alike; write None where one of these is a missing label, or astype(str) where both are classes",
+        )
 
 
 #: the types of labels that stay what they are, where all of a column are of one

@@ -19,7 +19,7 @@ from mtldsl.display.pictures.curves import trace_plot
 from mtldsl.errors import DataError
 from mtldsl.solution.measures import Measure
 from mtldsl.solution.score_intervals import outputs_beside
-from mtldsl.utils.validation import as_flag, complete
+from mtldsl.utils.validation import as_flag, complete, quoted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -124,6 +124,8 @@ def report(
 
     if tasks is not None:
         _require_rows(tasks)
+    if not isinstance(title, str):
+        raise DataError(term=f"report(title={quoted(title)})", write_instead="write text", argument="title")
     facts = ReportContext(
         solution,
         tasks,

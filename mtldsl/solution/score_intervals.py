@@ -421,7 +421,8 @@ def choose_measures(
 ) -> tuple[list[ScoredMeasure], list[str]]:
     """(the measures, why others have none); classes (m,): which tasks have labels -1 and +1; n samples of the rows behind the intervals, 0: none."""
     found, missing = [], []
-    n = n if as_whole(n) == 0 else as_count(n, "report(bootstrap", 2)
+    if as_whole(n) != 0:  # none is a number too
+        n = as_count(n, "report(bootstrap", 2, "bootstrap", instead="0 for no intervals")
     given = check_seed(random_state, "report")
     # all measures, and the guess, on the same rows: a generator would go on from one to the next
     seed = as_whole(given) if isinstance(given, int) else int(generator(given, "report").integers(2**63))

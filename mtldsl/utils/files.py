@@ -162,6 +162,14 @@ def _identity(path) -> tuple[int, int]:
 # Files that somebody named: whether there is one, and what goes wrong while it is read.
 
 
+def _other_place(path: Path) -> str:
+    """Advice for a path that is the address of a page, or begins with a home folder's sign; nothing for others."""
+    first = path.parts[0] if path.parts else ""
+    if re.fullmatch(r"[a-z][a-z0-9+.-]+:", first):  # pathlib makes one stroke of the two
+        return f"{first}// is an address: download the file, and give its path"
+    return "~ is not read as the home folder: write the whole path" if first.startswith("~") else ""
+
+
 def regular_file(path, role: Role = "input") -> Path:
     """The path; DataError that begins with it where no regular file is there.
 
@@ -177,7 +185,9 @@ def regular_file(path, role: Role = "input") -> Path:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
         looked = "" if path.is_absolute() else f" (looked from {Path.cwd()})"
-        raise DataError(f"there is no such file{looked}", term=path) from None
+        raise DataError(
+            f"there is no such file{looked}", term=path, write_instead=_other_place(path)
+        ) from None
     except OSError as error:
         raise DataError(f"cannot be read ({error.strerror})", term=path) from None
     except ValueError as error:  # a NUL, half a pair of surrogates

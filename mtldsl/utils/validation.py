@@ -6,6 +6,7 @@ import difflib
 import functools
 import inspect
 import os
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from decimal import Decimal
@@ -16,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import sparse
 
-from mtldsl.errors import DataError, ModelError, MTLError
+from mtldsl.errors import DataError, ModelError, MTLError, Spelled
 
 # --------------------------------------------------------------------------------------------------------------
 # Calls without what they need: Python's TypeError as an error that says what to write.
@@ -140,8 +141,12 @@ def as_whole(value) -> int | None:
     return int(value) if whole else None
 
 
-def as_count(value, typed: str, least: int = 1, argument: str = "", most: int | None = None) -> int:
+def as_count(
+    value, typed: str, least: int = 1, argument: str = "", most: int | None = None, instead: str = ""
+) -> int:
     """A whole number of at least `least`; DataError for all else. `typed` is such as "folds(k".
+
+    instead : what else may be written, such as "0 for none"
 
     >>> as_count(1, "folds(k", 2)
     Traceback (most recent call last):
@@ -152,7 +157,7 @@ def as_count(value, typed: str, least: int = 1, argument: str = "", most: int | 
         largest = "" if most is None else f" and at most {most}"
         raise DataError(
             term=f"{typed}={quoted(value)}" + ")" * typed.count("("),
-            write_instead=f"write a whole number of at least {least}{largest}",
+            write_instead=f"write a whole number of at least {least}{largest}{f', or {instead}' * bool(instead)}",
             argument=argument,
         )
     return number
@@ -326,8 +331,17 @@ def nearest(typed: str, known: Iterable[str], what: str, most: int = 8) -> str:
     >>> nearest("ages", ["age", "size"], "feature"), nearest("x", ["age", "size"], "feature")
     ("did you mean 'age'?", "the features are 'age', 'size'")
     """
+    composed = as_composed(typed)
+    alike = next((name for name in known if as_composed(name) == composed), None)
+    if alike is not None:
+        return f"did you mean {alike!r}? Both look alike, but have accents in one sign with their letter, or in one of their own"
     near = difflib.get_close_matches(typed, known, n=1)
     return f"did you mean {near[0]!r}?" if near else f"the {what}s are {listed(known, most)}"
+
+
+def as_composed(text: str) -> str:
+    """Text with every accent in one sign with its letter, as most programs write it (Unicode's form NFC)."""
+    return unicodedata.normalize("NFC", text)
 
 
 def plain(value):
@@ -344,7 +358,11 @@ def as_flag(value, typed: str, error: type[MTLError] = DataError) -> bool:
     if isinstance(value, bool | np.bool_):
         return bool(value)
     name = typed.rpartition("(")[2].rpartition(", ")[2]
-    raise error(f"{typed}={quoted(value)}): write {name}=True or {name}=False", argument=name)
+    raise error(
+        term=Spelled(f"{typed}={quoted(value)})", f"{name} = {quoted(value)}"),
+        write_instead="write " + Spelled.option(name, "True") + " or " + Spelled.option(name, "False"),
+        argument=name,
+    )
 
 
 def one_of(value, known: Iterable[str], typed: str, error: type[MTLError] = DataError) -> str:

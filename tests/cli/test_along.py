@@ -161,6 +161,7 @@ def test_two_parameters_are_a_grid_in_cv_and_in_solve(write, tmp_path, command_l
         (["path", "--csv", "no/such/a.csv"], "cannot be written"),
         (["path", "--metric", "f2"], "no such measure"),
         (["cv", "--folds", "1"], "--folds 1: write a whole number of at least 2"),
+        (["cv", "--random-state", "-1"], "--random-state -1: write a whole number >= 0"),
         (["cv", "--folds", "1000"], "--folds 1000: there are"),
         (["cv", "--set", "tol=2"], "--set tol=2"),
     ],

@@ -233,6 +233,9 @@ def test_rarity_is_of_tasks_and_unsplittable_ones_are_left_out(tmp_path, command
         ("t.csv", "a,b,y,s\n1,2,1,k\n2,1,0,l\n", ["--labels", "y,b", "--task", "s"], "--task s --labels y"),
         ("t.csv", "a,y\n" + "1.5,no\n2.5,no\n" * 5, [], "is 'no' in every row"),
         ("t.csv", "a,y\n" + "".join(f"{i % 3},{i / 7:.4f}\n" for i in range(40)) + "1,ca. 5\n", [], "text in 1 of its cells, such as 'ca. 5'"),
+        ("t.csv", "a,y\n1.5,\n2.5,\n", [], "the label 'y' is empty in every row"),
+        ("t.csv", "a,a,y\n1.5,2,3\n2.5,1,4\n", [], "two columns are named 'a'; rename one"),
+        ("t.csv", "a,s,y\n1.5,k,1\n", ["--task", "s", "--labels", "s"], "--labels s --task s: the column 's' is named twice"),
         ("t.csv", "a,s,y\n1.5,k,1\n2.25,k,0\n3.5,l,0\n", ["--task", "s"], "no task of 's' has two rows of either label"),
     ],
 )  # fmt: skip

@@ -69,6 +69,8 @@ def test_tasks_that_are_told_apart_by_rows(table, tmp_path, capsys):
     (tmp_path / "other.csv").write_text(table.read_text().replace("school", "place"))
     assert main(["report", model, str(tmp_path / "other.csv"), "-o", str(out)]) == 2
     assert "write --task COLUMN --labels COLUMN" in capsys.readouterr().err
+    assert main(["report", model, str(table), "--labels", "score", "-o", str(out)]) == 2
+    assert "the column 'score' has labels of 'score', and the model has the tasks" in capsys.readouterr().err
     assert main(["report", model, str(table), "--task", "school", "-o", str(out)]) == 2
     assert "name the column of their labels" in capsys.readouterr().err
 

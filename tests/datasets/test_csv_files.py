@@ -7,6 +7,7 @@ import lzma
 import numpy as np
 import pytest
 
+import mtldsl as mtl
 from mtldsl import DataError
 from mtldsl.cli.new_command import draft
 from mtldsl.data.readers.new_rows import read_held_out, read_inputs
@@ -121,6 +122,7 @@ WRONG = {
     "tasks by rows and by columns": ("s,a,y,z\nA,1,2,3\n", {"task": "s", "labels": ["y", "z"]}, ["task='s'", "y, z", "one column"]),
     "not binary": ("a,y\n1,0\n1,2\n", {"binary": True}, ["binary=True", "label 2"]),
     "classes of two columns": ("a,y,z\n1,0,1\n", {"labels": 2, "one_vs_rest": True}, ["one_vs_rest", "one column"]),
+    "weight as text": ("a,w,y\n1,p,1\n", {"sample_weights": "w"}, ["'p' in line 2; mend it, or name a column of weights"]),
     "weight 0": ("a,w,y\n1,0,1\n", {"sample_weights": "w"}, ["data.csv:2: the weight in column 'w' is 0", "> 0"]),
     "a flag in words": ("a,y\n1,0\n", {"binary": "no"}, ["read_csv(path, labels, binary='no'): write binary=True or binary=False"]),
     "another delimiter": ("a;y\n1;2\n", {}, ["delimiter=';'"]),
@@ -141,8 +143,13 @@ def test_mistakes_are_told_with_their_place(case, file):
 def test_other_encodings_and_missing_files(file, tmp_path):
     with pytest.raises(DataError, match="UTF-8"):
         read_csv(file("é,y\n1,2\n", "latin-1"), "y")
-    with pytest.raises(DataError, match=r"nowhere\.csv: there is no such file"):
-        read_csv(tmp_path / "nowhere.csv", "y")
+    for path, said in (
+        (tmp_path / "nowhere.csv", r"nowhere\.csv: there is no such file"),
+        ("https://a.org/t.csv", "https:// is an address: download the file"),
+        ("~/nowhere.csv", "write the whole path"),
+    ):
+        with pytest.raises(DataError, match=said):
+            read_csv(path, "y")
 
 
 @for_each(
@@ -218,9 +225,14 @@ ODD = {
     "points beside a decimal mark that is a comma": (b"a;y\n5.678;3\n1.234;2\n", {"delimiter": ";", "decimal": ","}, r"t\.csv:2: '5\.678' has a point, and the decimal mark is a comma"),
     "commas of thousands": (b'a,y\n"5,678",3\n"1,234,567",2\n', {}, r"'5,678' in line 2; where commas separate thousands leave them out$"),
     "a whole number with a point": (b"a,y\n9007199254740993.0,2\n3,4\n", {}, "'9007199254740993.0' in line 2, a whole number that float64 does not have"),
+    "an array of numpy": (b"\x93NUMPY\x01\x00", {}, "is an array of numpy, and no CSV; write np.savez"),
     "bzip2": (bz2.compress(b"a,y\n1,2\n"), {}, "is packed by bzip2, and no CSV; unpack it first"),
     "xz": (lzma.compress(b"a,y\n1,2\n"), {}, "is packed by xz, and no CSV; unpack it first"),
-    "a number that float64 makes 0": (b"a,y\n1e-400,2\n3,4\n", {}, "text that is not a number, '1e-400'"),
+    "a number that float64 makes 0": (b"a,y\n1e-400,2\n3,4\n", {}, "'1e-400' in line 2, nearer to 0 than any number of float64; write 0, or multiply"),
+    "points of thousands": (b"a;y\n1.234,5;2\n3;4\n", {"delimiter": ";", "decimal": ","}, r"'1\.234,5' in line 2; where points separate thousands leave them out$"),
+    "blanks and apostrophes of thousands": ("a,y\n1\u00a0234,2\n3'456.5,4\n".encode(), {}, "where apostrophes or blanks separate thousands leave them out$"),
+    "one column in two roles": (b"s,a,y\n1,2,3\n4,5,6\n", {"task": "y"}, "column 'y' is named in task and in labels; give each"),
+    "a name with its accent apart": ("e\u0301,y\n1,2\n".encode(), {"labels": "\u00e9"}, "did you mean .*Both look alike"),
     "gzip": (gzip.compress(b"a,y\n1,2\n"), {}, "is packed by gzip, and no CSV; unpack it first"),
     "a spreadsheet": (b"PK\x03\x04" + bytes(60), {}, "a zip archive or a spreadsheet, and no CSV; unpack it, or save the sheet as CSV"),
     "UTF-16 with its mark": ("a,y\n1,2\n".encode("utf-16"), {}, "is in UTF-16, and no CSV; save it in UTF-8"),
@@ -254,3 +266,10 @@ def test_a_missing_value_may_be_spelled_in_many_ways(word, file):
 def test_codes_beside_one_word_stay_categories(file):
     tasks = read_csv(file("a,y\n1,1\n2,2\nother,3\n"), "y", one_hot=True)
     assert tasks.feature_names == ("a=1", "a=2", "a=other")
+
+
+def test_a_table_without_gaps_fills_those_of_new_rows(file):
+    tasks = read_csv(file("a,b,y\n1,5,2\n3,6,4\n"), "y", impute="mean")
+    W = mtl.Weights(tasks)
+    solution = mtl.minimize(mtl.squared_loss(W, tasks) + mtl.ridge(W)).solve()
+    np.testing.assert_array_equal(solution.predict([[np.nan, 5.0]]), solution.predict([[2.0, 5.0]]))

@@ -97,7 +97,7 @@ BAD_LINES = {
     "1 qid:3 1:9007199254740993": "the value '9007199254740993' is a whole number that float64 does not have",
     "99999999999999999 qid:3 1:1": "the label '99999999999999999' is a whole number that float64",
     "1 qid:9007199254740993 1:1": "the qid '9007199254740993' is a whole number that float64",
-    "1 qid:3 1:1e-400": "the value '1e-400' is not a number",
+    "1 qid:3 1:1e-400": "the value '1e-400' is nearer to 0 than any number of float64",
     "1 qid:3 1:0x1": "the value '0x1' is not a number",
 }  # fmt: skip
 

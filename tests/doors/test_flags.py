@@ -99,7 +99,7 @@ SPELLINGS = {
 
 
 @for_each("door", SPELLINGS)
-@for_each("one, other, by", [("Yes", "yes", "capitals"), ("yes", "yes ", "blanks")])
+@for_each("one, other, by", [("Yes", "yes", "capitals"), ("yes", "yes ", "blanks"), ("e\u0301", "\u00e9", "how accents are stored"), ("2", "2.0", "zeros behind a point")])  # fmt: skip
 def test_blanks_or_capitals_make_two_names_and_a_warning(door, one, other, by, tmp_path):
     if (door, by) == ("file", "blanks"):
         pytest.skip("blanks around the cells of a file are not part of them")

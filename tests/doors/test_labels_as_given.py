@@ -119,6 +119,11 @@ def test_one_of_several_classes_is_answered(loss, tmp_path, capsys):
     at = [int(row["row"]) - 1 for row in held]
     assert [row["y:label"] for row in held] == kinds[at].tolist()
     assert [row["y"] for row in held] == np.array(expected)[at].tolist()
+    capsys.readouterr()
+    assert main(["solve", str(tmp_path / "p.toml"), "--json", "--no-check"]) == 0
+    (scored,) = json.loads(capsys.readouterr().out)["scores"]["classes"]
+    assert (scored["label"], scored["rows"]) == ("y", len(held))
+    assert scored["right"] == pytest.approx(np.mean([row["y"] == row["y:label"] for row in held]))
 
 
 def test_rows_held_out_that_are_told_apart_by_rows(tmp_path):

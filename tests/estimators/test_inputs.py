@@ -48,6 +48,8 @@ COMPLETE = {
     "pandas text": (table(WORDS), ["no", "yes"]),
     "pandas category": (table(WORDS, "category"), ["no", "yes"]),
     "pandas Int64": (table(Y, "Int64"), [0, 1]),
+    "pandas sparse": (table(Y > 0, pd.SparseDtype(bool, False)), [False, True]),
+    "objects of numpy": (np.array([[*map(np.int64, row)] for row in Y], dtype=object), [0, 1]),
     "polars text": (pl.DataFrame(WORDS.tolist(), schema=COLUMNS, orient="row"), ["no", "yes"]),
 }
 
@@ -113,7 +115,8 @@ def test_missing_labels_are_not_in_their_task(kind):
     np.testing.assert_array_equal(fitted.coef_, expected.coef_)
     assert fitted.score(X, INCOMPLETE[kind]) == expected.score(X, FLOATS)
     if kind in ("pandas Int64", "polars"):  # a gap makes no floats of whole numbers
-        assert fitted.predict(X).dtype.kind == "i"
+        of_vector = MultiTaskClassifier(lam=0.5).fit(X, INCOMPLETE[kind]["u"])
+        assert fitted.predict(X).dtype.kind == of_vector.predict(X).dtype.kind == "i"
 
 
 HOLES = np.arange(YR.size).reshape(YR.shape) % 7 == 0

@@ -1,5 +1,6 @@
 """What a fitted estimator shows of itself, alone and as the last step of a pipeline."""
 
+import html
 import re
 
 import numpy as np
@@ -22,6 +23,7 @@ from mtldsl.estimators import (
     MultiTaskClassifierCV,
     MultiTaskRegressor,
     MultiTaskRegressorCV,
+    OneClassWarning,
     frame,
     importances,
     report,
@@ -109,6 +111,32 @@ def test_a_function_that_fails_here_is_left_out_with_a_word(tmp_path):
     with pytest.warns(UserWarning, match="median_absolute_error.* is left out, it fails on these rows"):
         page = report(fitted, tmp_path / "fit.html", rows[TEST], y[TEST], bootstrap=0).read_text("utf-8")
     assert "its R²" in page and "median_absolute_error" not in page
+
+
+@pytest.mark.parametrize(
+    ("loss", "n_classes"), [("logistic_loss", 3), ("softmax_loss", 3), ("softmax_loss", 2)]
+)
+def test_a_page_of_classes_begins_with_what_is_predicted(loss, n_classes, tmp_path):
+    rows = X[["age", "iron"]]
+    y = pd.Series(np.array(["fir", "oak", "elm"])[np.digitize(rows["age"], [-0.4, 0.4][: n_classes - 1])])
+    fitted = MultiTaskClassifier(f"{loss}(W, tasks) + ridge(W)").fit(rows[LEARN], y[LEARN])
+    page = fitted.report(tmp_path / "fit.html", rows[TEST], y[TEST], bootstrap=20).read_text("utf-8")
+    said = re.search(
+        r"its share of rows whose class is right is ([\d.]+) .*?, a guess has ([\d.]+): better than a guess",
+        page,
+    )
+    guess = (y[TEST] == y[LEARN].mode()[0]).mean()
+    scores = fitted.score(rows[TEST], y[TEST]), guess
+    assert [float(each) for each in said.groups()] == pytest.approx(scores, abs=6e-4)
+
+
+def test_tasks_that_were_not_learned_are_named(tmp_path):
+    rows, y = X[["age", "iron"]], SICK.assign(never="no")
+    with pytest.warns(OneClassWarning):
+        fitted = MultiTaskClassifier().fit(rows, y)
+    without = "of one class or no label"
+    assert f"not learned, {without}: 'never'" in fitted.summary()
+    assert f"2 tasks; without 'never', {without}" in html.unescape(fitted.report(tmp_path / "fit.html", rows, y, bootstrap=0).read_text("utf-8"))  # fmt: skip
 
 
 def test_rows_of_tasks_by_their_column(tmp_path):

@@ -25,6 +25,7 @@ from mtldsl.estimators import (
     MultiTaskRegressor,
     MultiTaskRegressorCV,
 )
+from mtldsl.estimators.targets import labels_of
 from tests.estimators.cases import labels, regression, rows_of_tasks
 from tests.loops import for_each
 
@@ -91,6 +92,7 @@ WRONG = {
     "a loss that is not there, with advice": (lambda: MultiTaskRegressor(loss="max_loss").fit(X, Y), ModelError, ["write worst_task(loss)"]),
     "a page before its path": (lambda: MultiTaskRegressor().fit(X, Y).report(X, Y, "never.html"), ModelError, ["is not a path", 'write report("fit.html", X, y)']),
     "a page's misspelt option": (lambda: MultiTaskRegressor().fit(X, Y).report("never.html", X, Y, bootstraps=0), ModelError, ["report of MultiTaskRegressor, bootstraps=0: there is no option", "did you mean 'bootstrap'"]),
+    "a number as the title of a page": (lambda: MultiTaskRegressor().fit(X, Y).report("never.html", X, Y, title=5), DataError, ["report(title=5): write text"]),
     "a page without rows": (lambda: MultiTaskRegressor().fit(X, Y).report("never.html"), ModelError, ["report(): missing a required argument: 'X'; write fitted.report("]),
     "a short name of their measure": (lambda: chosen(scoring="MAPE"), ModelError, ["write 'neg_mean_absolute_percentage_error'"]),
     "several measures": (lambda: chosen(scoring=["r2"]), ModelError, ["(scoring=['r2'])", "the name of one measure"]),
@@ -122,6 +124,7 @@ WRONG = {
     "labels' loss for numbers": (lambda: MultiTaskRegressor("logistic_loss(W, tasks)").fit(X, Y), ModelError, ["logistic_loss is not a loss for MultiTaskRegressor", "use MultiTaskClassifier"]),
     "a graph's model elsewhere": (lambda: MultiTaskClassifier("CGM").fit(XL, YL), ModelError, ["use LabelGraphClassifier"]),
     "another model on a graph": (lambda: LabelGraphClassifier("logistic_loss(W, tasks)").fit(XL, YL), ModelError, ["use MultiTaskClassifier"]),
+    "a broken constraint": (lambda: MultiTaskRegressor(subject_to=["W > = 0"]).fit(X, Y), ModelError, ["'W > = 0' cannot be read", "write a comparison such as 'W >= 0'"]),
     "constraints as one text": (lambda: MultiTaskRegressor(subject_to="W >= 0").fit(X, Y), ModelError, ["['W >= 0']"]),
     "constraints beside a name": (lambda: MultiTaskRegressor("Lasso", rho=1.0, subject_to=["W >= 0"]).fit(X, Y), ModelError, ["has its own constraints"]),
     "counts that are none": (lambda: MultiTaskRegressor("poisson_loss(W, tasks)").fit(X, Y), DataError, ["labels must be counts"]),
@@ -131,6 +134,10 @@ WRONG = {
     "classes in a column": (lambda: MultiTaskRegressor().fit(X, pd.DataFrame({"a": Y[:, 0], "b": "well"})), DataError, ["'well'", "use MultiTaskClassifier"]),
     "numbers as text": (lambda: MultiTaskRegressor().fit(X, Y.astype(str)), DataError, ["y holds numbers as text, such as ", "write y.astype(float)"]),
     "numbers as categories": (lambda: MultiTaskRegressor().fit(X, pd.Series(range(40), dtype="category")), DataError, ["y holds categories", "write y.astype(float)"]),
+    "text beside numbers": (lambda: MultiTaskClassifier().fit(XL, np.where(YL > 0, "yes", YL.astype(object))), DataError, ["column 0 of y holds text beside other things, such as 'yes' and 0"]),
+    "classes of a strange type": (lambda: MultiTaskClassifier().fit(XL, np.array([range(2), range(3)] * 40, dtype=object)), DataError, ["of the type range, and classes are numbers, flags or text"]),
+    "sets of labels": (lambda: MultiTaskClassifier().fit(XL, [{"a"}, {"a", "b"}] * 40), DataError, ["y holds {'a'}, a set and not one label", "MultiLabelBinarizer"]),
+    "tuples of labels": (lambda: MultiTaskClassifier().fit(XL, [("a",), ("a", "b")] * 40), DataError, ["same number of labels", "MultiLabelBinarizer"]),
     "numbers as classes": (lambda: MultiTaskClassifier().fit(X, Y), DataError, ["Unknown label type: continuous", "use MultiTaskRegressor"]),
     "a task that is missing": (lambda: GroupedMultiTaskRegressor(task="school").fit(FRAME.assign(school=None), Ty), DataError, ["the column task='school': None in row 0; every row needs a task", "leave such rows out"]),
     "a measure by half its name": (lambda: MultiTaskClassifierCV(scoring="AUC").fit(XL, YL), ModelError, ["(scoring='AUC')", "write 'roc_auc'"]),
@@ -139,6 +146,8 @@ WRONG = {
     "solver": (lambda: MultiTaskRegressor(solver="lbfgs").fit(X, Y), ModelError, ["solver='lbfgs'", "'auto'", "'admm'"]),
     "tol": (lambda: MultiTaskRegressor(tol=-1.0).fit(X, Y), ModelError, ["tol=-1.0", "between 0 and 1"]),
     "n_jobs": (lambda: MultiTaskRegressor(n_jobs=0).fit(X, Y), ModelError, ["n_jobs=0"]),
+    "n_jobs of folds": (lambda: chosen(n_jobs=0), ModelError, ["MultiTaskRegressorCV(n_jobs=0): write a whole number"]),
+    "a parameter in an array": (lambda: MultiTaskRegressor(lam=np.ones(1)).fit(X, Y), ModelError, ["lam=array([1.])"]),
     "fit_intercept": (lambda: MultiTaskRegressor(fit_intercept="no").fit(X, Y), ModelError, ["fit_intercept='no'", "False"]),
     "warm_start": (lambda: MultiTaskRegressor(warm_start=1).fit(X, Y), ModelError, ["warm_start=1", "True"]),
     "check": (lambda: MultiTaskRegressor(check=True).fit(X, Y), ModelError, ["check=True", "'subsample'"]),
@@ -235,3 +244,8 @@ def test_what_is_chosen_is_no_parameter():
         and "lam" not in MultiTaskRegressorCV().get_params()
     )
     assert clone(plain).get_params()["rho1"] == 1.0 and "rho2" not in plain.get_params()
+
+
+def test_a_class_of_almost_every_row_gets_a_warning():
+    with pytest.warns(UserWarning, match=r"y has 40 classes in 79 rows.*use MultiTaskRegressor"):
+        labels_of([None, *np.arange(79) % 40])

@@ -148,6 +148,7 @@ def test_a_checkpoint_lies_beside_the_problem_file(folder, monkeypatch):
         ('metrics = ["f2"]', "no such measure"),
         ("metrics = []", "metrics must be a list of measures"),
         ('metrics = "f1"', "metrics must be a list of measures"),
+        ('solution = "t.csv"', "solution must be a path that ends in .npz"),
         ('predictions = "out.txt"', "predictions must be a path that ends in .csv"),
         ('predictions = {new = "t.csv"}', 'predictions needs path = "out.csv"'),
         ('predictions = {path = "out.csv", keeps = ["id"]}', "did you mean 'keep'"),

@@ -118,8 +118,12 @@ def test_any_file_is_walked_as_tomllib_reads_it(content):
 @for_each(
     ("text", "place", "part"),
     [
-        ("a = 1\nb = W >= 0\n", ":2:5: ", 'invalid value; text is written in quotes, minimize = "..."'),
-        ("a = 1\na = 2\n", ":2:", "cannot overwrite a value"),
+        ("a = 1\nb = W >= 0\n", ":2:5: ", 'invalid value; text is written in quotes, b = "..."'),
+        ("a = 1\na = 2\n", ":2:", "cannot overwrite a value: this key is there already; leave one"),
+        ("a = True\n", ":1:5: ", "write true"),
+        ("a = \u201cb\u201d\n", ":1:5: ", "the quotes of TOML are straight"),
+        ("a = 1,5\n", ":1:6: ", "the decimal mark is a point"),
+        ('a = "b\nc = 1\n', ":1:7: ", "the quote before it is not closed"),
         ("\r\n\r\nab c = 1", ":3:4: ", "expected '='"),
         ("a = [1, 2", ":1:10: ", "unclosed array"),
         ('[data\nx = "1"', ":1:6: ", "expected ']'"),

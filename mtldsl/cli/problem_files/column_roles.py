@@ -188,6 +188,12 @@ def labels_by_task(rows, label: int, task: int, loss: str) -> tuple[list[ColumnR
 
 def loss_of_labels(labels: list[ColumnRole]) -> tuple[str, list[str], str]:
     """(the word, options of [data], what the labels look like)."""
+    empty = next((one for one in labels if one.missing == one.rows), None)
+    if empty is not None:
+        raise DataError(
+            f"the label {empty.name!r} is empty in every row",
+            write_instead="name labels that are there, --labels COLUMN",
+        )
     if all(one.signs for one in labels):
         return "logistic_loss", [], "The labels are -1 and +1"
     if all(one.signs or one.zero_one for one in labels):
@@ -246,7 +252,8 @@ def guess_roles(
     file : the name of the table, for the lines to type where it is something else; what was guessed has a paragraph each
     """
     typed = f"mtldsl new {shlex.quote(file)}"
-    last = next(name for name in reversed(columns) if name != task)
+    # where lines end with the mark between cells, a column without a name is behind the last
+    last = next((name for name in reversed(columns) if name and name != task), next(reversed(columns)))
     outcomes = [] if labels else _outcomes(columns, task)
     if not features_of(columns, {*outcomes, *([task] if task else [])})[2]:
         outcomes = []
@@ -301,7 +308,7 @@ def _outcomes(columns: dict[str, ColumnRole], task: str | None) -> list[str]:
     """The columns at the end that all say yes or no, where there are several; what never changes is looked past."""
     found: list[str] = []
     for name, one in reversed(columns.items()):
-        if name == task or (found and one.is_constant):
+        if name == task or not name or (found and one.is_constant):
             continue
         if not one.two_sided or one.is_constant:
             break

@@ -181,9 +181,14 @@ def _ending(*endings: str) -> Callable[[object], bool]:
 _table = _ending(".csv")
 
 
+def _archive(value: object) -> bool:
+    """Tell whether it is a name to which .npz may be added, and none of a file of another kind."""
+    return isinstance(value, str) and not value.endswith((".csv", ".html", ".json", ".toml", ".txt"))
+
+
 _RULES_OUTPUT: Rules = {
-    "solution": TEXT,
-    "proof": TEXT,
+    "solution": (_archive, "a path that ends in .npz"),
+    "proof": (_archive, "a path that ends in .npz"),
     "report": (_ending(".txt", ".html", ".json"), "a path that ends in .txt, .html or .json"),
     "metrics": texts('a list of measures, such as ["f1", "roc_auc"]', 1),
     "predictions": (

@@ -146,6 +146,23 @@ class TomlFile:
         return kind(message, place=self.place(path, value=value))
 
 
+def _hint(reason: str, text: str, start: int) -> str:
+    """Advice for what people write most where TOML wants something else; begins with a semicolon."""
+    line, rest = text[text.rfind("\n", 0, start) + 1 : start], text[start:]
+    if reason == "Invalid value":
+        flag = re.match(r"(?i)(true|false|yes|no)\b", rest)
+        if flag:
+            return f"; write {'true' if flag[1].lower() in ('true', 'yes') else 'false'}"
+        if rest[:1] in ("\u201c", "\u201d", "\u201e", "\u2018", "\u2019"):
+            return "; the quotes of TOML are straight"
+        return f'; text is written in quotes, {line.partition("=")[0].strip() or "minimize"} = "..."'
+    if rest[:1] == "," and line[-1:].isdigit():
+        return "; the decimal mark is a point"
+    if reason == "Cannot overwrite a value":
+        return ": this key is there already; leave one of the two"
+    return "; the quote before it is not closed" if reason.startswith("Illegal character '\\n'") else ""
+
+
 def _syntax_error(text: str, name: str, message: str) -> MTLError:
     """Return what tomllib says, at the place that it means: until Python 3.14 it tells that at the end of its message alone."""
     where = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)$", message)
@@ -154,7 +171,7 @@ def _syntax_error(text: str, name: str, message: str) -> MTLError:
         lines = text.replace("\r\n", "\n").split("\n")
         start = sum(len(line) + 1 for line in lines[: int(where[1]) - 1]) + int(where[2]) - 1
     reason = message[: where.start()] if where else message
-    hint = '; text is written in quotes, minimize = "..."' if reason == "Invalid value" else ""
+    hint = _hint(reason, text.replace("\r\n", "\n"), start)
     source = Source.of(text.replace("\r\n", "\n"), name)
     start = min(start, len(source.text))
     return source.error(

@@ -14,7 +14,7 @@ from xml.parsers import expat
 import numpy as np
 from scipy import sparse
 
-from mtldsl.data.readers.table import DataColumn, DataTable, is_number, number
+from mtldsl.data.readers.table import DataColumn, DataTable, how_lost, is_number, number
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError, Spelled
 from mtldsl.utils.files import reading, regular_file
@@ -213,6 +213,11 @@ def _value(text: str, column: DataColumn, reader, where: str) -> float:
     try:
         return reader(text)
     except (ValueError, KeyError):
+        why, instead = how_lost(text) if column.values is None else ("", "")
+        if why:
+            raise DataError(
+                f"{text!r} in attribute {column.name!r} is {why}", term=where, write_instead=instead
+            ) from None
         numbers = "a finite number" if is_number(text) else "a number"
         expected = numbers if column.values is None else f"one of {', '.join(column.values[:8])}"
         raise DataError(f"{text!r} in attribute {column.name!r} is not {expected}", term=where) from None

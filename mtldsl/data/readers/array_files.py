@@ -27,7 +27,7 @@ from mtldsl.errors import DataError
 from mtldsl.utils.arrays import as_array
 from mtldsl.utils.files import read_archive, reading, regular_file
 from mtldsl.utils.memory import as_dense, available_memory
-from mtldsl.utils.validation import as_count, as_flag, as_list, as_path
+from mtldsl.utils.validation import INSTEAD, as_count, as_flag, as_list, as_path
 
 # --------------------------------------------------------------------------------------------------------------
 # The variables of a MATLAB file, read by a process of its own: see `mat_process`.
@@ -357,10 +357,21 @@ def _ids(path, content, name: str | None) -> np.ndarray | None:
     return value.ravel()
 
 
+#: kind of dtype -> what such entries are, what to write instead
+_OTHER_KINDS = {
+    **dict.fromkeys("US", ("text, ", "write classes as numbers, such as 0 and 1 with binary=True, and other text as columns of 0 and 1")),
+    **dict.fromkeys("Mm", ("times, ", INSTEAD["times"])),
+    "c": ("complex numbers, ", INSTEAD["complex"]),
+}  # fmt: skip
+
+
 def _numbers(path, name, value) -> Any:
     """float64; DataError for text, structures, cells, complex numbers, and whole numbers that float64 does not have."""
     if isinstance(value, OtherVariable) or value.dtype.kind not in "biuf":
-        raise DataError(f"{name} does not hold real numbers but {value.dtype}", term=path)
+        what, instead = _OTHER_KINDS.get(getattr(value.dtype, "kind", ""), ("", ""))
+        raise DataError(
+            f"{name} does not hold real numbers but {what}{value.dtype}", term=path, write_instead=instead
+        )
     return value.astype(float) if sparse.issparse(value) else as_array(value, f"{path}: {name}").astype(float)
 
 

@@ -16,8 +16,8 @@ from mtldsl.data.readers.table import (
     DataTable,
     answers_of,
     as_numbers,
+    how_lost,
     in_order,
-    is_lost,
     is_missing,
     is_number,
     number,
@@ -47,13 +47,14 @@ class CsvSettings:
 SETTINGS = CsvSettings()
 
 
-_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:([,. \u00a0\u202f'\u2019])\d{3})(?:\1\d{3})*(?:[.,]\d*)?")
+_MARKS = {",": "commas", ".": "points", "'": "apostrophes", "\u2019": "apostrophes"}
 
 
 def no_number(texts: Sequence[str], lines: Sequence[int], role: str) -> str | Spelled:
     """The end of a sentence that begins with the column.
 
-    role : "feature", "label", or "answer" for a label that was to say yes or no
+    role : "feature", "label", "weights", or "answer" for a label that was to say yes or no
 
     >>> print(no_number(["no", "yes", "?"], [2, 3, 4], "label"))
     has text that is not a number, 'no' in line 2; write binary=True, which reads no and yes as -1 and +1
@@ -62,10 +63,11 @@ def no_number(texts: Sequence[str], lines: Sequence[int], role: str) -> str | Sp
     """
     wrong = [(line, text) for line, text in zip(lines, texts, strict=True) if not is_number(text)]
     line, text = wrong[0]
-    if is_lost(text):
+    why, instead = how_lost(text)
+    if why:
         return (
-            f"has {text!r} in line {line}, a whole number that float64 does not have; subtract a constant, or, where it is a code, "
-            "leave the column out with " + Spelled.option("drop", "[...]")
+            f"has {text!r} in line {line}, {why}; {instead}, or, where it is a code, leave the column out with "
+            + Spelled.option("drop", "[...]")
         )
     said = f"has text that is not a number, {text!r} in line {line}"
     if role == "answer":
@@ -73,12 +75,16 @@ def no_number(texts: Sequence[str], lines: Sequence[int], role: str) -> str | Sp
     if role == "label" and all(one.strip().lower() in ANSWERS for _, one in wrong):
         return f"{said}; write " + Spelled.option("binary", "True") + ", which reads no and yes as -1 and +1"
     points = all(is_number(with_point(one)) for _, one in wrong)
-    if all(_THOUSANDS.fullmatch(one.strip()) for _, one in wrong):
-        said = f"{said}; where commas separate thousands leave them out"
+    thousands = [_THOUSANDS.fullmatch(one.strip()) for _, one in wrong]
+    marks = sorted({_MARKS.get(found[1], "blanks") for found in thousands if found})
+    if all(thousands):
+        said = f"{said}; where {' or '.join(marks)} separate thousands leave them out"
         if not points:
             return said
     if points:
         return f"{said}; where commas stand for decimal points write " + Spelled.option("decimal", "','")
+    if role == "weights":
+        return f"{said}; mend it, or name a column of weights"
     alike = len({one.strip() for _, one in wrong}) == 1 and len(wrong) < len(texts)
     if len(wrong) <= SETTINGS.mistake_share * len(texts) or alike:
         many = (
@@ -178,6 +184,7 @@ def read_csv(
     if one_hot is not True and one_hot is not False and len(one_hot):
         nominal = nominal | {names[j] for j in outline.positions(one_hot, "one_hot")}
     ids = None if task is None else names[outline.position(task, "task")]
+    weights = None if sample_weights is None else names[outline.position(sample_weights, "sample_weights")]
     label_role = "answer" if binary and not one_vs_rest else "label"
     columns = [
         _column(
@@ -186,7 +193,7 @@ def read_csv(
             lines,
             name in nominal or name == ids,
             one_hot is True and name not in label_columns,
-            label_role if name in label_columns else "feature",
+            label_role if name in label_columns else "weights" if name == weights else "feature",
         )
         for name, texts in zip(names, zip(*rows, strict=True), strict=True)
     ]
@@ -264,7 +271,7 @@ def rows_of(path, delimiter, header, decimal=".", known: bool = True):
     for row, line in zip(rows, lines, strict=True):
         if len(row) != len(names):
             raise DataError(
-                f"{path}:{line}: {len(row)} cells, but there {'is 1 column' if len(names) == 1 else f'are {len(names)} columns'} ({delimiter=})",
+                f"{path}:{line}: {len(row)} cell{'s' * (len(row) != 1)}, but there {'is 1 column' if len(names) == 1 else f'are {len(names)} columns'} ({delimiter=})",
                 argument="delimiter",
             )
     return names, rows, np.array(lines)
@@ -278,6 +285,7 @@ _OTHER_FORMATS = {
     b"BZh": ("is packed by bzip2", "unpack it first"),
     b"\xfd7zX": ("is packed by xz", "unpack it first"),
     b"\x28\xb5\x2f\xfd": ("is packed by zstd", "unpack it first"),
+    b"\x93NUM": ("is an array of numpy", "write np.savez(path, X=X), which has its name"),
     b"PAR1": ("is a Parquet file", "write engine='dask' in a problem file, or pandas.read_parquet"),
     b"\xff\xfe": ("is in UTF-16", "save it in UTF-8"),
     b"\xfe\xff": ("is in UTF-16", "save it in UTF-8"),

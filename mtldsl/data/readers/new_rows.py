@@ -11,12 +11,20 @@ import numpy as np
 
 from mtldsl.data.input_checks import as_learned, unlike
 from mtldsl.data.readers.csv import rows_of
-from mtldsl.data.readers.table import as_numbers, codes_of, is_number, number, require_distinct, with_point
+from mtldsl.data.readers.table import (
+    as_numbers,
+    codes_of,
+    how_lost,
+    is_number,
+    number,
+    require_distinct,
+    with_point,
+)
 from mtldsl.data.table_description import NOTHING_KNOWN, DataDescription, TableColumn
 from mtldsl.data.tasks import Tasks
 from mtldsl.errors import DataError
 from mtldsl.utils.files import read_archive, regular_file
-from mtldsl.utils.validation import nearest
+from mtldsl.utils.validation import listed, nearest
 
 # --------------------------------------------------------------------------------------------------------------
 # Rows without labels, for a model that is there: the columns that it was learned on, by name, in its order.
@@ -104,11 +112,15 @@ class TextRows:
         for i in np.flatnonzero(~np.isfinite(values))[:1]:
             text = self.cells[name][i]
             comma = is_number(with_point(text)) and not is_number(text)
+            why, instead = how_lost(text)
             raise DataError(
-                f"{self.place(i)}: column {name!r} is {repr(text) if text else 'empty'}, not a finite number",
-                write_instead="where commas stand for decimal points, say so: --decimal , on the command line, decimal=',' in Python"
-                if comma
-                else "fill it in, or leave out the row",
+                f"{self.place(i)}: column {name!r} is {repr(text) if text else 'empty'}, {why or 'not a finite number'}",
+                write_instead=instead
+                or (
+                    "where commas stand for decimal points, say so: --decimal , on the command line, decimal=',' in Python"
+                    if comma
+                    else "fill it in, or leave out the row"
+                ),
             )
         return values
 
@@ -206,6 +218,13 @@ def read_held_out(
         found |= _labels(rows, column, signs)
     X = rows.inputs(features, description, fill)
     names = {"task_names": list(tasks), "feature_names": list(features)}
+    lacking = [name for name in tasks if name not in found] if task is None else []
+    if lacking:
+        raise DataError(
+            f"the column {labels!r} has labels of {listed(list(found), 4)}, and the model has the tasks {listed(tasks, 4)}",
+            term=path,
+            write_instead="name no column of labels where every task has one of its own name",
+        )
     if task is None:
         return Tasks.shared(X, np.column_stack([found[name] for name in tasks]), **names)
     (y,) = found.values()

@@ -35,6 +35,8 @@ ANSWERS = {"no": 0.0, "n": 0.0, "false": 0.0, "f": 0.0, "yes": 1.0, "y": 1.0, "t
 
 
 _WHOLE = re.compile(r"([+-]?\d+)(?:\.0*)?")
+#: of a number that is not read: what is beyond the other end is read as infinite
+_TINY = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE]-\d+)?")
 
 
 def number(text: str) -> float:
@@ -72,13 +74,21 @@ def is_number(text: str) -> bool:
     return True
 
 
-def is_lost(text: str) -> bool:
-    """Tell whether it is a whole number that float64 does not have.
+def how_lost(text: str) -> tuple[str, str]:
+    """The reason why float64 lacks a number, and what to write instead; nothing of numbers that it has, and of text.
 
-    >>> is_lost("9007199254740993"), is_lost("9007199254740992"), is_lost("no number")
-    (True, False, False)
+    >>> how_lost("9007199254740993"), how_lost("9007199254740992"), how_lost("no number")
+    (('a whole number that float64 does not have', 'subtract a constant'), ('', ''), ('', ''))
+    >>> how_lost("1e-400")
+    ('nearer to 0 than any number of float64', 'write 0, or multiply by a constant')
     """
-    return _WHOLE.fullmatch(text.strip()) is not None and not is_number(text)
+    if is_number(text):
+        return "", ""
+    if _WHOLE.fullmatch(text.strip()):
+        return "a whole number that float64 does not have", "subtract a constant"
+    if _TINY.fullmatch(text.strip()):
+        return "nearer to 0 than any number of float64", "write 0, or multiply by a constant"
+    return "", ""
 
 
 def in_order(values: Iterable[str]) -> list[str]:
@@ -219,7 +229,9 @@ def fill_table_gaps(X, impute: str, path, make: Callable[..., Tasks]) -> Tasks:
                 raise DataError("impute is for dense tables", term=path, write_instead="leave the columns out", argument="impute")  # fmt: skip
             return make(X)
         gaps = np.isnan(X)
-        return imputed(make(np.where(gaps, 0.0, X)), gaps, impute) if gaps.any() else make(X)
+        return imputed(
+            make(np.where(gaps, 0.0, X)), gaps, impute
+        )  # new rows may have gaps where these have none
     except DataError as error:
         raise error if str(error).startswith(str(path)) else error.within(str(path)) from None
 
@@ -262,6 +274,16 @@ class DataTable:
         task_at = None if task is None else self.position(task, "task")
         weights_at = None if sample_weights is None else self.position(sample_weights, "sample_weights")
         roles = [*chosen, *(j for j in (task_at, weights_at) if j is not None)]
+        twice = next((j for j in roles if roles.count(j) > 1), None)
+        if twice is not None:
+            said = ("task", task_at), ("sample_weights", weights_at), ("labels", twice)
+            named = [name for name, at in said if at == twice and (name != "labels" or twice in chosen)]
+            raise DataError(
+                f"column {self.names[twice]!r} is named in {' and in '.join(named)}",
+                term=self.path,
+                write_instead="give each a column of its own",
+                argument=named[0],
+            )
         X, x_names, categories = self._design(self._features(features, drop, roles), impute)
         Y, y_names, label_columns = self._labels(chosen, binary)
         weights = None if weights_at is None else self._weights(weights_at)
