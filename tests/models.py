@@ -70,12 +70,13 @@ def labels_of(kind, Z, rng, share=0.5):
     return np.exp(np.clip(Z / 3, -2, 2)) if kind == "positive" else Z
 
 
+def kept_in(models):
+    """Function decorator that keeps each function in a table, by its name."""
+    return lambda function: models.setdefault(function.__name__, function)
+
+
 MODELS = {}
-
-
-def model(function):
-    MODELS[function.__name__] = function
-    return function
+model = kept_in(MODELS)
 
 
 @model

@@ -33,13 +33,10 @@ def sessions(page: Path, names: dict | None = None) -> int:
 
 
 @pytest.mark.by_default("scaling.md-9")
-@pytest.mark.parametrize(
-    "name, at_least",
-    [
-        ("language.md", 20), ("mathematics.md", 20), ("solvers.md", 10), ("scaling.md", 9),
-        ("proofs.md", 15), ("estimators.md", 15), ("model_selection.md", 10), ("faq.md", 4),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("name, at_least", [
+    ("language.md", 20), ("mathematics.md", 20), ("solvers.md", 10), ("scaling.md", 9),
+    ("proofs.md", 15), ("estimators.md", 15), ("model_selection.md", 10), ("faq.md", 4),
+])  # fmt: skip
 def test_sessions_on_the_page_run(name, at_least, tmp_path, monkeypatch):
     """That of start.md runs in tests/docs/test_example_page.py."""
     monkeypatch.chdir(tmp_path)  # what a page writes

@@ -136,17 +136,15 @@ def test_every_kind_is_still_pythons_too():
 
 
 @pytest.fixture
-def problem_file(tmp_path):
-    def load(text):
-        from mtldsl.cli.problem_files.problem_file import load_problem
+def problem_file(load):
+    """text -> the error of a problem file p.toml with it."""
 
-        path = tmp_path / "p.toml"
-        path.write_text(text)
+    def refused(text):
         with pytest.raises(MTLError) as caught:
-            load_problem(path)
+            load(text)
         return caught.value
 
-    return load
+    return refused
 
 
 DATA = '[data]\ndataset = "low_rank"\nn_tasks = 3\nn_features = 4\n'
@@ -199,17 +197,14 @@ TREE = LOSS + 'mkl_norm(W, [tree(parents)], p=2)"\n' + DATA + "[groups]\n"
 CSV = LOSS + 'ridge(W)"\n[data]\npath = "d.csv"\n'
 
 
-@pytest.mark.parametrize(
-    "text, said",
-    [
-        (GRAPH + 'V = {edges = [["y0", "y9"]]}\n', "edges = [['y0', 'y9']]: 'y9' in ['y0', 'y9'] is not a label"),
-        (TREE + 'parents = {a = "north", b = "south", north = "all"}\n', "write the parent of each, south = ..., and none for the root"),
-        (TREE + 'parents = {a = "north"}\n', "its leaves have to be the tasks, by name, as in {task0 = \"group\"}"),
-        (CSV + 'labels = ["y"]\n', "leave the column out with drop = [...], or, where it holds categories, write one_hot = [...]"),
-        (CSV + 'labels = ["y"]\ndrop = ["a"]\nbinary = true\n', "binary = true is for labels 0/1, but there is a label 2; leave it out to keep numbers"),
-        (CSV.replace("squared", "hinge") + 'labels = ["z"]\ndrop = ["a"]\n', "for labels 0/1 write binary = true in [data]"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("text, said", [
+    (GRAPH + 'V = {edges = [["y0", "y9"]]}\n', "edges = [['y0', 'y9']]: 'y9' in ['y0', 'y9'] is not a label"),
+    (TREE + 'parents = {a = "north", b = "south", north = "all"}\n', "write the parent of each, south = ..., and none for the root"),
+    (TREE + 'parents = {a = "north"}\n', "its leaves have to be the tasks, by name, as in {task0 = \"group\"}"),
+    (CSV + 'labels = ["y"]\n', "leave the column out with drop = [...], or, where it holds categories, write one_hot = [...]"),
+    (CSV + 'labels = ["y"]\ndrop = ["a"]\nbinary = true\n', "binary = true is for labels 0/1, but there is a label 2; leave it out to keep numbers"),
+    (CSV.replace("squared", "hinge") + 'labels = ["z"]\ndrop = ["a"]\n', "for labels 0/1 write binary = true in [data]"),
+])  # fmt: skip
 def test_options_are_written_as_a_file_writes_them(problem_file, tmp_path, text, said):
     (tmp_path / "d.csv").write_text("a,x,y,z\nno,1,1,1\nyes,2,2,0\n")
     error = problem_file(text)

@@ -7,14 +7,10 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.solvers.routes import candidates
-from tests.models import separate, shared, with_weights
+from tests.models import kept_in, separate, shared, with_weights
 
 MODELS = {}
-
-
-def model(function):
-    MODELS[function.__name__] = function
-    return function
+model = kept_in(MODELS)
 
 
 @model

@@ -19,19 +19,16 @@ def lasso(value=1.0, **data):
     return mtl.minimize(mtl.squared_loss(W, tasks) + lam * mtl.l21_norm(W)), lam
 
 
-@for_each(
-    "objective, constraint, reason",
-    [
-        (lambda W, loss, lam: loss + lam * mtl.l1_norm(W), lambda W: W >= 1, "W >= 1 does not allow"),
-        (lambda W, loss, lam: loss + lam * mtl.l1_norm(W), lambda W: W.sum(axis=0) == 0, "bounds on the weights' entries"),
-        (lambda W, loss, lam: loss + (1 + lam) * mtl.l1_norm(W), None, "proportional"),
-        (lambda W, loss, lam: loss + mtl.l1_norm(W) / lam, None, "proportional"),
-        (lambda W, loss, lam: loss + mtl.l1_norm(lam * W), None, "inside the terms"),
-        (lambda W, loss, lam: loss + lam * mtl.l1_norm(W) + mtl.ridge(W - np.ones(W.shape)), None, "one weight matrix with norms"),
-        (lambda W, loss, lam: lam * loss + lam * mtl.l1_norm(W), None, "alone"),
-        (lambda W, loss, lam: loss + lam * mtl.ridge(W) + mtl.l1_norm(W), None, "flat at zero"),
-    ],
-)  # fmt: skip
+@for_each("objective, constraint, reason", [
+    (lambda W, loss, lam: loss + lam * mtl.l1_norm(W), lambda W: W >= 1, "W >= 1 does not allow"),
+    (lambda W, loss, lam: loss + lam * mtl.l1_norm(W), lambda W: W.sum(axis=0) == 0, "bounds on the weights' entries"),
+    (lambda W, loss, lam: loss + (1 + lam) * mtl.l1_norm(W), None, "proportional"),
+    (lambda W, loss, lam: loss + mtl.l1_norm(W) / lam, None, "proportional"),
+    (lambda W, loss, lam: loss + mtl.l1_norm(lam * W), None, "inside the terms"),
+    (lambda W, loss, lam: loss + lam * mtl.l1_norm(W) + mtl.ridge(W - np.ones(W.shape)), None, "one weight matrix with norms"),
+    (lambda W, loss, lam: lam * loss + lam * mtl.l1_norm(W), None, "alone"),
+    (lambda W, loss, lam: loss + lam * mtl.ridge(W) + mtl.l1_norm(W), None, "flat at zero"),
+])  # fmt: skip
 def test_lambda_max_is_refused_where_it_is_not_known(objective, constraint, reason):
     tasks, lam = shared(4), mtl.Parameter(1.0)
     W = mtl.Weights(tasks)

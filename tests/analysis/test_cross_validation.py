@@ -292,25 +292,22 @@ def test_what_is_not_solved_is_told():
     assert "not solved to the tolerance: 6 of 6 rows" in repr(found)
 
 
-@for_each(
-    "arguments, options, says",
-    [
-        (("lam",), {}, "'lam' is not a parameter"),
-        ((mtl.Parameter(1.0, name="other"),), {"values": [1.0]}, "this problem has no such parameter; it has lam"),
-        (("LAM", [-1.0]), {}, "finite and >= 0"),
-        (("LAM", []), {}, "there are no values"),
-        (("LAM", 1), {}, "at least 2"),
-        (("LAM", [1.0]), {"metric": "mse"}, "predicts labels, and this measure is of numbers"),
-        (("LAM", [1.0]), {"folds": 1}, "write a whole number of at least 2"),
-        (("LAM", [1.0]), {"folds": [3, 4]}, "a list of pairs"),
-        (("LAM", [1.0]), {"folds": [([0, 1], [1, 2])]}, "tests rows that it trains on"),
-        (("LAM", [1.0]), {"folds": [([0, 1], [])]}, "has a side without rows"),
-        (("LAM", [1.0]), {"one_class": "drop"}, "one_class='drop'"),
-        (("LAM", [1.0]), {"refit": "best"}, "refit=True, refit=False or refit='one_se'"),
-        (("LAM", [1.0]), {"n_jobs": 0}, "n_jobs=0"),
-        (("LAM", [1.0]), {"solver": "nonsense"}, "nonsense"),
-    ],
-)  # fmt: skip
+@for_each("arguments, options, says", [
+    (("lam",), {}, "'lam' is not a parameter"),
+    ((mtl.Parameter(1.0, name="other"),), {"values": [1.0]}, "this problem has no such parameter; it has lam"),
+    (("LAM", [-1.0]), {}, "finite and >= 0"),
+    (("LAM", []), {}, "there are no values"),
+    (("LAM", 1), {}, "at least 2"),
+    (("LAM", [1.0]), {"metric": "mse"}, "predicts labels, and this measure is of numbers"),
+    (("LAM", [1.0]), {"folds": 1}, "write a whole number of at least 2"),
+    (("LAM", [1.0]), {"folds": [3, 4]}, "a list of pairs"),
+    (("LAM", [1.0]), {"folds": [([0, 1], [1, 2])]}, "tests rows that it trains on"),
+    (("LAM", [1.0]), {"folds": [([0, 1], [])]}, "has a side without rows"),
+    (("LAM", [1.0]), {"one_class": "drop"}, "one_class='drop'"),
+    (("LAM", [1.0]), {"refit": "best"}, "refit=True, refit=False or refit='one_se'"),
+    (("LAM", [1.0]), {"n_jobs": 0}, "n_jobs=0"),
+    (("LAM", [1.0]), {"solver": "nonsense"}, "nonsense"),
+])  # fmt: skip
 def test_mistakes_are_named(arguments, options, says):
     problem, lam = model(labelled())
     arguments = [lam if one == "LAM" and isinstance(one, str) else one for one in arguments]

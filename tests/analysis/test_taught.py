@@ -153,41 +153,32 @@ def test_conditions_say_where_the_gap_is():
 NAN = np.where(np.arange(90).reshape(30, 3) == 13, np.nan, 0.0)
 
 
-@for_each(
-    "ask, words",
-    [
-        (lambda p: p.check_bound(NAN), "task 'task1', row 4 is nan"),
-        (
-            lambda p: p.check_bound(np.ones(7)),
-            r"u has shape \(7,\); multipliers of squared_loss\(W, tasks\) are \(90,\), a list of one vector a task, or \(30, 3\)",
-        ),
-        (lambda p: p.check_bound([np.ones(30), np.ones(30), np.ones(29)]),
-         "task 'task2' has 30 rows, and 29 multipliers are given"),
-        (lambda p: p.check_bound([np.ones(30)] * 2), "3 tasks, and the list has 2 vectors"),
-        (lambda p: p.check_bound({f"task{i}": np.ones(30) for i in range(3)}),
-         "'task0' is a task; write a list"),
-        (lambda p: p.check_bound({"hinge": np.ones(90)}), "there is no loss 'hinge'"),
-        (lambda p: p.check_bound("u"), "check_bound: u"),
-        (
-            lambda p: p.check_bound(np.full(90, 1e300)),
-            r"task 'task0', row 0 is 1e\+300; write finite numbers up to 1e\+100",
-        ),
-        (
-            lambda p: p.check_bound(np.zeros(90), {"2 * l1_norm(W)": np.full((5, 3), np.nan)}),
-            r"l1_norm\(W\): the entry at \(0, 0\) is nan",
-        ),
-        (lambda p: p.value(np.full((5, 3), np.inf)), r"value: W: the entry at \(0, 0\) is inf; write finite"),
-        (lambda p: p.value(np.ones((3, 4))), r"W has shape \(3, 4\); it must be \(5, 3\)"),
-        (lambda p: p.value(np.ones((3, 5))), r"a row a feature, a column a task; write the transpose, \.T"),
-        (lambda p: p.value({"V": np.ones((5, 3))}), "there is no block 'V'; this model has 'W'"),
-        (lambda p: p.value({}), "the block 'W' is not given"),
-        (lambda p: p.value(np.ones((5, 3)), tol="x"), r"value\(W, tol='x'\)"),
-        (lambda p: p.conditions(np.ones((5, 3))), r"not a solution with a certificate.*check_bound"),
-        (lambda p: lasso(NUMBERS, intercept=True).value((np.ones((5, 3)), np.ones(3))),
-         r"write \{'W': \.\.\., 'W\.intercept': \.\.\.\}"),
-        (lambda p: lasso(NUMBERS, norm=mtl.log_rank).check_bound(np.zeros(90)), "not convex"),
-    ],
-)  # fmt: skip
+@for_each("ask, words", [
+    (lambda p: p.check_bound(NAN), "task 'task1', row 4 is nan"),
+    (lambda p: p.check_bound(np.ones(7)),
+     r"u has shape \(7,\); multipliers of squared_loss\(W, tasks\) are \(90,\), a list of one vector a task, or \(30, 3\)"),
+    (lambda p: p.check_bound([np.ones(30), np.ones(30), np.ones(29)]),
+     "task 'task2' has 30 rows, and 29 multipliers are given"),
+    (lambda p: p.check_bound([np.ones(30)] * 2), "3 tasks, and the list has 2 vectors"),
+    (lambda p: p.check_bound({f"task{i}": np.ones(30) for i in range(3)}),
+     "'task0' is a task; write a list"),
+    (lambda p: p.check_bound({"hinge": np.ones(90)}), "there is no loss 'hinge'"),
+    (lambda p: p.check_bound("u"), "check_bound: u"),
+    (lambda p: p.check_bound(np.full(90, 1e300)),
+     r"task 'task0', row 0 is 1e\+300; write finite numbers up to 1e\+100"),
+    (lambda p: p.check_bound(np.zeros(90), {"2 * l1_norm(W)": np.full((5, 3), np.nan)}),
+     r"l1_norm\(W\): the entry at \(0, 0\) is nan"),
+    (lambda p: p.value(np.full((5, 3), np.inf)), r"value: W: the entry at \(0, 0\) is inf; write finite"),
+    (lambda p: p.value(np.ones((3, 4))), r"W has shape \(3, 4\); it must be \(5, 3\)"),
+    (lambda p: p.value(np.ones((3, 5))), r"a row a feature, a column a task; write the transpose, \.T"),
+    (lambda p: p.value({"V": np.ones((5, 3))}), "there is no block 'V'; this model has 'W'"),
+    (lambda p: p.value({}), "the block 'W' is not given"),
+    (lambda p: p.value(np.ones((5, 3)), tol="x"), r"value\(W, tol='x'\)"),
+    (lambda p: p.conditions(np.ones((5, 3))), r"not a solution with a certificate.*check_bound"),
+    (lambda p: lasso(NUMBERS, intercept=True).value((np.ones((5, 3)), np.ones(3))),
+     r"write \{'W': \.\.\., 'W\.intercept': \.\.\.\}"),
+    (lambda p: lasso(NUMBERS, norm=mtl.log_rank).check_bound(np.zeros(90)), "not convex"),
+])  # fmt: skip
 def test_what_students_try_first_is_answered(ask, words):
     with pytest.raises(mtl.ModelError, match=words):
         ask(lasso(NUMBERS))

@@ -16,16 +16,7 @@ from mtldsl.atoms.learned_structures.structure import Range, Structure
 from mtldsl.atoms.prox.spectral_matrix import SpectralMatrix
 from mtldsl.reference.structures import block_bound, block_optimum, objective
 from tests.loops import for_each
-from tests.registry_cases import (
-    STRUCTURES,
-    WEIGHTS_SHAPE,
-    dense,
-    matrix,
-    near,
-    orthogonal,
-    random,
-    weights,
-)
+from tests.registry_cases import STRUCTURES, WEIGHTS_SHAPE, dense, matrix, near, orthogonal, random, weights
 
 
 def described(atom: Structure) -> list:

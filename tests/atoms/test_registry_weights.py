@@ -15,14 +15,7 @@ from mtldsl.atoms.learned_structures.task_kernels import KernelWeightBall
 from mtldsl.reference.kernels import least, violation
 from mtldsl.reference.structures import block_bound, objective
 from tests.loops import for_each
-from tests.registry_cases import (
-    KERNEL_NORMS,
-    WEIGHTS_SHAPE,
-    function_value,
-    matrix,
-    random,
-    weights,
-)
+from tests.registry_cases import KERNEL_NORMS, WEIGHTS_SHAPE, function_value, matrix, random, weights
 
 every_norm = for_each("atom", KERNEL_NORMS)
 every_situation = for_each("situation", list(weights(KERNEL_NORMS[0].values[0])))

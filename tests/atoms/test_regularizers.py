@@ -99,21 +99,18 @@ def test_latex(atom, argument, latex):
     assert atom.latex(argument) == latex
 
 
-@for_each(
-    ("atom", "message"),
-    [
-        (L1Norm(weights=[1.0, 2.0]), "weights of shape (2,) do not broadcast to the argument's shape (5, 4)"),
-        (Ridge(weights=np.ones((2, 5, 4))[0][None, 0]), None),
-        (Ridge(weights=np.ones((6, 4))),
-         "weights of shape (6, 4) do not broadcast to the argument's shape (5, 4)"),
-        (L21Norm(weights=np.ones(4)), "there are 4 weights for 5 rows"),
-        (L12Norm(weights=np.ones(5)), "there are 5 weights for 4 columns (tasks)"),
-        (L21Norm(weights=np.ones(5)), None),
-        (GroupNorm([[0, 5], [1]]), "row 5 is in a group, but the argument has 5 rows (0 to 4)"),
-        (GraphLaplacian(PATH), "L is 3 x 3, but the argument has 4 columns (tasks)"),
-        (TraceNorm(), None),
-    ],
-)  # fmt: skip
+@for_each(("atom", "message"), [
+    (L1Norm(weights=[1.0, 2.0]), "weights of shape (2,) do not broadcast to the argument's shape (5, 4)"),
+    (Ridge(weights=np.ones((2, 5, 4))[0][None, 0]), None),
+    (Ridge(weights=np.ones((6, 4))),
+     "weights of shape (6, 4) do not broadcast to the argument's shape (5, 4)"),
+    (L21Norm(weights=np.ones(4)), "there are 4 weights for 5 rows"),
+    (L12Norm(weights=np.ones(5)), "there are 5 weights for 4 columns (tasks)"),
+    (L21Norm(weights=np.ones(5)), None),
+    (GroupNorm([[0, 5], [1]]), "row 5 is in a group, but the argument has 5 rows (0 to 4)"),
+    (GraphLaplacian(PATH), "L is 3 x 3, but the argument has 4 columns (tasks)"),
+    (TraceNorm(), None),
+])  # fmt: skip
 def test_check_says_what_does_not_fit(atom, message):
     assert atom.check((5, 4)) == message
 

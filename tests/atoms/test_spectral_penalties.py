@@ -149,21 +149,18 @@ def test_wrong_parameters_are_refused_as_typed(make, pieces):
         assert piece in str(refusal.value), str(refusal.value)
 
 
-@for_each(
-    "function, derivative, eps",
-    [
-        (root, root_slope, 0.0),
-        (np.log, lambda x: 1.0 / x, 1e-6),
-        (lambda x: x, np.ones_like, 0.0),  # the squared Frobenius norm: concave in x, if only just
-        (np.zeros_like, np.zeros_like, 0.0),
-        (lambda x: np.minimum(np.sqrt(x), 2.0), lambda x: np.where(x < 4.0, 0.5 / np.sqrt(x), 0.0), 0.0),
-        (lambda x: 1e-9 * np.sqrt(x), lambda x: 1e-9 * root_slope(x), 1e-2),
-        (lambda x: 1e9 * np.sqrt(x), lambda x: 1e9 * root_slope(x), 1e-2),
-        (lambda x: -np.expm1(-1e4 * x), lambda x: 1e4 * np.exp(-1e4 * x), 0.0),
-        (lambda x: np.log1p(x / 1e-12), lambda x: 1.0 / (x + 1e-12), 1e-2),
-        (lambda x: np.where(x < 4, np.sqrt(x) - x / 4, 1.0), lambda x: np.where(x < 4, root_slope(x) - 0.25, 0), 0.0),
-    ],
-)  # fmt: skip
+@for_each("function, derivative, eps", [
+    (root, root_slope, 0.0),
+    (np.log, lambda x: 1.0 / x, 1e-6),
+    (lambda x: x, np.ones_like, 0.0),  # the squared Frobenius norm: concave in x, if only just
+    (np.zeros_like, np.zeros_like, 0.0),
+    (lambda x: np.minimum(np.sqrt(x), 2.0), lambda x: np.where(x < 4.0, 0.5 / np.sqrt(x), 0.0), 0.0),
+    (lambda x: 1e-9 * np.sqrt(x), lambda x: 1e-9 * root_slope(x), 1e-2),
+    (lambda x: 1e9 * np.sqrt(x), lambda x: 1e9 * root_slope(x), 1e-2),
+    (lambda x: -np.expm1(-1e4 * x), lambda x: 1e4 * np.exp(-1e4 * x), 0.0),
+    (lambda x: np.log1p(x / 1e-12), lambda x: 1.0 / (x + 1e-12), 1e-2),
+    (lambda x: np.where(x < 4, np.sqrt(x) - x / 4, 1.0), lambda x: np.where(x < 4, root_slope(x) - 0.25, 0), 0.0),
+])  # fmt: skip
 def test_concave_functions_are_taken(function, derivative, eps):
     """Steep, flat, tiny, huge, with a kink, unbounded below at zero where eps keeps it away."""
     atom = SpectralPenalty(function, derivative, eps)

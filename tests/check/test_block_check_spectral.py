@@ -121,10 +121,7 @@ def exact(penalty=None, constraints=lambda W: [], largest_rank=M):
     """The model, and a point of it: proximal gradient steps on the sum of squares, from the least-squares weights."""
     tasks, W = with_weights(data(seed=2, rank=2))
     loss = mtl.sum_of_squares(W, tasks)
-    problem = mtl.minimize(
-        loss if penalty is None else loss + 6.0 * penalty(W),
-        subject_to=constraints(W),
-    )
+    problem = mtl.minimize(loss if penalty is None else loss + 6.0 * penalty(W), subject_to=constraints(W))
     (f,) = problem.form().functions
     X, Y = tasks.X, tasks.targets.reshape(M, -1).T
     V, step = np.linalg.lstsq(X, Y)[0], 0.5 / np.linalg.norm(X, 2) ** 2

@@ -317,11 +317,10 @@ def test_labels_that_are_met_exactly_are_no_fault():
         )
 
 
-def tables(labels="real", kind="table", n=120, d=4, m=4, seed=1, exponent=0):
+def tables(labels="real", kind="table", n=120, d=4, m=4, seed=1):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     Y = X @ rng.normal(size=(d, m)) + 0.4 + 0.5 * rng.normal(size=(n, m))
-    X = X * 10.0 ** rng.integers(-exponent, exponent + 1, d)
     Y = np.where(Y > 0.0, 1.0, -1.0) if labels == "sign" else Y
     if kind == "missing":
         Y[rng.random(Y.shape) < 0.2] = np.nan

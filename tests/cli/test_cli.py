@@ -239,16 +239,12 @@ def test_a_solver_that_fails_is_exit_code_1(run, small, monkeypatch):
 
 
 # --------------------------------------------------------------------------------------------- exit code 2
-@for_each(
-    ("old", "new", "message"),
-    [
-        ("trace_norm", "trace_nrm",
-         "small.toml:3:44: there is no word 'trace_nrm'; did you mean 'trace_norm'?"),
-        ("low_rank", "low_rnk", "small.toml:6:12: there is no dataset 'low_rnk'"),
-        ("lam = 2.0", "lam = -2.0", "small.toml:14:7: Parameter 'lam' cannot be -2.0"),
-        ("[0, :]", "[9, :]", "small.toml:4:16: row of W[9, :]: index 9 is out of range"),
-    ],
-)  # fmt: skip
+@for_each(("old", "new", "message"), [
+    ("trace_norm", "trace_nrm", "small.toml:3:44: there is no word 'trace_nrm'; did you mean 'trace_norm'?"),
+    ("low_rank", "low_rnk", "small.toml:6:12: there is no dataset 'low_rnk'"),
+    ("lam = 2.0", "lam = -2.0", "small.toml:14:7: Parameter 'lam' cannot be -2.0"),
+    ("[0, :]", "[9, :]", "small.toml:4:16: row of W[9, :]: index 9 is out of range"),
+])  # fmt: skip
 def test_bad_input_is_one_block_on_stderr(run, small, old, new, message):
     small.write_text(SMALL.replace(old, new))
     for command in ("solve", "check", "explain"):
@@ -257,24 +253,20 @@ def test_bad_input_is_one_block_on_stderr(run, small, old, new, message):
         assert "Traceback" not in err and err.count("\n") == 3 and set(err.split("|")[-1].strip()) == {"^"}
 
 
-@for_each(
-    ("arguments", "message"),
-    [
-        ("--tol 2", "--tol 2.0: tol must be a number between 0 and 1"),
-        ("--solver simplex", "--solver simplex: solver must be one of 'auto', "),
-        ("--solver closed_form", "solver='closed_form' does not take this model"),
-        ("--starts 0", "--starts 0: starts must be a whole number >= 1"),
-        ("--starts 3", "--starts 3: solve(starts=3): the model is convex"),
-        ("--set max_seconds", "--set max_seconds: write KEY=VALUE"),
-        ("--set max_seconds=soon", "--set max_seconds=soon: max_seconds must be a number of seconds > 0"),
-        ("--set max_second=3", "[solve] has no key 'max_second'; did you mean 'max_seconds'?"),
-        ("--set method=block", "options belong to one solver"),
-        ("--solver alternating --set method=fast",
-         "--set method=fast: method must be one of 'auto', 'newton'"),
-        ("--output w.pdf", "--output w.pdf: the path must end in .npz"),
-        ("--output /no/such/folder/w.npz", "w.npz: cannot be written (No such file or directory)"),
-    ],
-)  # fmt: skip
+@for_each(("arguments", "message"), [
+    ("--tol 2", "--tol 2.0: tol must be a number between 0 and 1"),
+    ("--solver simplex", "--solver simplex: solver must be one of 'auto', "),
+    ("--solver closed_form", "solver='closed_form' does not take this model"),
+    ("--starts 0", "--starts 0: starts must be a whole number >= 1"),
+    ("--starts 3", "--starts 3: solve(starts=3): the model is convex"),
+    ("--set max_seconds", "--set max_seconds: write KEY=VALUE"),
+    ("--set max_seconds=soon", "--set max_seconds=soon: max_seconds must be a number of seconds > 0"),
+    ("--set max_second=3", "[solve] has no key 'max_second'; did you mean 'max_seconds'?"),
+    ("--set method=block", "options belong to one solver"),
+    ("--solver alternating --set method=fast", "--set method=fast: method must be one of 'auto', 'newton'"),
+    ("--output w.pdf", "--output w.pdf: the path must end in .npz"),
+    ("--output /no/such/folder/w.npz", "w.npz: cannot be written (No such file or directory)"),
+])  # fmt: skip
 def test_wrong_options_are_exit_code_2(run, small, arguments, message):
     code, _, err = run("solve", small, "--no-check", *arguments.split())
     assert code == 2 and message in err
@@ -291,10 +283,7 @@ def test_a_missing_file(run, tmp_path):
     assert (code, out) == (2, "") and err == f"mtldsl: {tmp_path / 'none.toml'}: there is no such file\n"
 
 
-@for_each(
-    "arguments",
-    [[], ["solve"], ["solve", "x", "--json", "--quiet"], ["solve", "x", "--tol", "small"]],
-)
+@for_each("arguments", [[], ["solve"], ["solve", "x", "--json", "--quiet"], ["solve", "x", "--tol", "small"]])
 def test_usage_is_exit_code_2(capsys, arguments):
     with pytest.raises(SystemExit) as caught:
         main(arguments)

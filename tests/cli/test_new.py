@@ -223,22 +223,19 @@ def test_rarity_is_of_tasks_and_unsplittable_ones_are_left_out(tmp_path, command
         assert code == 2 and said in err
 
 
-@for_each(
-    ("name", "content", "options", "words"),
-    [
-        ("t.csv", "a,b\n1,2\n3,4\n", ["--labels", "z"], "there is no column 'z'; the columns are a, b"),
-        ("t.csv", "a,y\n5,1\n5,2\n5,3\n", [], "no column is left to learn from"),
-        ("t.csv", "a,y\n" + "".join(f"{i / 3},word{i}\n" for i in range(30)), [], "the label 'y' is text with 30 values"),
-        ("t.arff", "@relation r\n", [], "labels = "),
-        ("t.csv", "a,b,y,s\n1,2,1,k\n2,1,0,l\n", ["--labels", "y,b", "--task", "s"], "--task s --labels y"),
-        ("t.csv", "a,y\n" + "1.5,no\n2.5,no\n" * 5, [], "is 'no' in every row"),
-        ("t.csv", "a,y\n" + "".join(f"{i % 3},{i / 7:.4f}\n" for i in range(40)) + "1,ca. 5\n", [], "text in 1 of its cells, such as 'ca. 5'"),
-        ("t.csv", "a,y\n1.5,\n2.5,\n", [], "the label 'y' is empty in every row"),
-        ("t.csv", "a,a,y\n1.5,2,3\n2.5,1,4\n", [], "two columns are named 'a'; rename one"),
-        ("t.csv", "a,s,y\n1.5,k,1\n", ["--task", "s", "--labels", "s"], "--labels s --task s: the column 's' is named twice"),
-        ("t.csv", "a,s,y\n1.5,k,1\n2.25,k,0\n3.5,l,0\n", ["--task", "s"], "no task of 's' has two rows of either label"),
-    ],
-)  # fmt: skip
+@for_each(("name", "content", "options", "words"), [
+    ("t.csv", "a,b\n1,2\n3,4\n", ["--labels", "z"], "there is no column 'z'; the columns are a, b"),
+    ("t.csv", "a,y\n5,1\n5,2\n5,3\n", [], "no column is left to learn from"),
+    ("t.csv", "a,y\n" + "".join(f"{i / 3},word{i}\n" for i in range(30)), [], "the label 'y' is text with 30 values"),
+    ("t.arff", "@relation r\n", [], "labels = "),
+    ("t.csv", "a,b,y,s\n1,2,1,k\n2,1,0,l\n", ["--labels", "y,b", "--task", "s"], "--task s --labels y"),
+    ("t.csv", "a,y\n" + "1.5,no\n2.5,no\n" * 5, [], "is 'no' in every row"),
+    ("t.csv", "a,y\n" + "".join(f"{i % 3},{i / 7:.4f}\n" for i in range(40)) + "1,ca. 5\n", [], "text in 1 of its cells, such as 'ca. 5'"),
+    ("t.csv", "a,y\n1.5,\n2.5,\n", [], "the label 'y' is empty in every row"),
+    ("t.csv", "a,a,y\n1.5,2,3\n2.5,1,4\n", [], "two columns are named 'a'; rename one"),
+    ("t.csv", "a,s,y\n1.5,k,1\n", ["--task", "s", "--labels", "s"], "--labels s --task s: the column 's' is named twice"),
+    ("t.csv", "a,s,y\n1.5,k,1\n2.25,k,0\n3.5,l,0\n", ["--task", "s"], "no task of 's' has two rows of either label"),
+])  # fmt: skip
 def test_what_cannot_be_drafted_is_said_with_what_to_write(name, content, options, words, tmp_path, capsys):
     (tmp_path / name).write_text(content)
     assert main(["new", str(tmp_path / name), *options]) == 2

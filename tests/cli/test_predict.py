@@ -83,18 +83,15 @@ def test_graphs_of_labels_say_what_is_proven(tmp_path, capsys):
     assert [r["certified"] == "yes" for r in rows] == certified.tolist()
 
 
-@for_each(
-    "content, options, words",
-    [
-        ("age,hours\n1,2\n", [], "there is no column 'colour'"),
-        ("ages,hours,colour\n1,2,red\n", [], "there is no column 'age', which the model was learned on; did you mean 'ages'?"),
-        ("age,hours,colour\n1,two,red\n", [], "new.csv:2: column 'hours' is 'two', not a finite number"),
-        ("age,hours,colour\n1,2,red\n,2,red\n", [], "new.csv:3: column 'age' is empty"),
-        ("age,hours,colour\n1,2,red\n", ["--keep", "id"], "there is no column 'id'"),
-        ("age,hours,colour,t\n1,2,red,z\n", ["--task", "t"], "names a task 'z' that the model does not know; it knows 'a'"),
-        ("age;hours;colour\n1;2;red\n", ["--delimiter", ","], "delimiter"),
-    ],
-)  # fmt: skip
+@for_each("content, options, words", [
+    ("age,hours\n1,2\n", [], "there is no column 'colour'"),
+    ("ages,hours,colour\n1,2,red\n", [], "there is no column 'age', which the model was learned on; did you mean 'ages'?"),
+    ("age,hours,colour\n1,two,red\n", [], "new.csv:2: column 'hours' is 'two', not a finite number"),
+    ("age,hours,colour\n1,2,red\n,2,red\n", [], "new.csv:3: column 'age' is empty"),
+    ("age,hours,colour\n1,2,red\n", ["--keep", "id"], "there is no column 'id'"),
+    ("age,hours,colour,t\n1,2,red,z\n", ["--task", "t"], "names a task 'z' that the model does not know; it knows 'a'"),
+    ("age;hours;colour\n1;2;red\n", ["--delimiter", ","], "delimiter"),
+])  # fmt: skip
 def test_mistakes_are_named(model, tmp_path, capsys, content, options, words):
     file = tmp_path / "new.csv"
     file.write_text(content)

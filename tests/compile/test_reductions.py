@@ -30,15 +30,11 @@ from mtldsl.solvers.routes import accepting_routes, get_solver
 from mtldsl.solvers.solver import Point
 from tests.loops import for_each
 from tests.models import MODELS as CONVEX
-from tests.models import separate, shared, with_weights
+from tests.models import kept_in, separate, shared, with_weights
 from tests.test_mixed_nonconvex import MODELS as NONCONVEX
 
 OWN = {}
-
-
-def model(function):
-    OWN[function.__name__] = function
-    return function
+model = kept_in(OWN)
 
 
 @model

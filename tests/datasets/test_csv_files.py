@@ -152,17 +152,13 @@ def test_other_encodings_and_missing_files(file, tmp_path):
             read_csv(path, "y")
 
 
-@for_each(
-    ("texts", "options", "says"),
-    [
-        (["no", "yes", "?"], {}, "write binary=True, which reads no and yes"),
-        (["no", "yes", "maybe"], {"binary": True}, "'maybe' in line 4, which says neither yes nor no"),
-        (["1,5", "2", "2,5"], {}, "write decimal=','"),
-        (["1"] * 40 + ["ca. 5"], {},
-         "'ca. 5' in line 42 (this cell alone is none); mend it or leave it empty"),
-        (["a", "b", "c"], {}, "one_vs_rest=True where it holds classes"),
-    ],
-)  # fmt: skip
+@for_each(("texts", "options", "says"), [
+    (["no", "yes", "?"], {}, "write binary=True, which reads no and yes"),
+    (["no", "yes", "maybe"], {"binary": True}, "'maybe' in line 4, which says neither yes nor no"),
+    (["1,5", "2", "2,5"], {}, "write decimal=','"),
+    (["1"] * 40 + ["ca. 5"], {}, "'ca. 5' in line 42 (this cell alone is none); mend it or leave it empty"),
+    (["a", "b", "c"], {}, "one_vs_rest=True where it holds classes"),
+])  # fmt: skip
 def test_text_among_labels_is_answered_by_what_the_text_is(texts, options, says, tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("u;y\n" + "".join(f"{i / 3:.3f};{text}\n" for i, text in enumerate(texts)))

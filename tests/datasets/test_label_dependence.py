@@ -81,17 +81,14 @@ def test_one_label_and_independent_labels():
 
 
 @for_each("measure", [co_occurrence, mutual_information, chow_liu_tree])
-@for_each(
-    ("tasks", "message"),
-    [
-        (tasks_of([[1, 1], [-1, np.nan], [1, -1]]), "labels are missing \\(1\\)"),
-        (Tasks.separate([[[1.0], [2.0]]], [[1.0, -1.0]]), "separate inputs"),
-        (tasks_of([[0, 1], [1, 0]]), "write 2 \\* Y - 1"),
-        (tasks_of([[1, 1], [1, -1]]), "one class only"),
-        (tasks_of([[1, 1], [-1, -1]], sample_weights=[[1.0, 1.0], [1.0, 2.0]]),
-         "row 1 have different sample weights"),
-    ],
-)  # fmt: skip
+@for_each(("tasks", "message"), [
+    (tasks_of([[1, 1], [-1, np.nan], [1, -1]]), "labels are missing \\(1\\)"),
+    (Tasks.separate([[[1.0], [2.0]]], [[1.0, -1.0]]), "separate inputs"),
+    (tasks_of([[0, 1], [1, 0]]), "write 2 \\* Y - 1"),
+    (tasks_of([[1, 1], [1, -1]]), "one class only"),
+    (tasks_of([[1, 1], [-1, -1]], sample_weights=[[1.0, 1.0], [1.0, 2.0]]),
+     "row 1 have different sample weights"),
+])  # fmt: skip
 def test_refuses_tasks_that_cannot_be_compared_row_by_row(measure, tasks, message):
     with pytest.raises(DataError, match=message) as error:
         measure(tasks)

@@ -68,11 +68,8 @@ def test_one_class_in_a_cell_says_nothing_about_the_coding(tmp_path):
 
 def test_other_names_when_asked(tmp_path):
     content = {
-        "feature": cells(INPUTS),
-        "label": cells(LABELS),
-        "mine": cells(LABELS[::-1]),
-        "where": cells(INPUTS[::-1]),
-    }
+        "feature": cells(INPUTS), "label": cells(LABELS), "mine": cells(LABELS[::-1]), "where": cells(INPUTS[::-1]),
+    }  # fmt: skip
     tasks = load(tmp_path, {"X": "where", "Y": "mine"}, **content)
     np.testing.assert_array_equal(tasks.targets, np.concatenate(SIGNS[::-1]))
     np.testing.assert_array_equal(tasks.inputs[0], INPUTS[2])

@@ -32,14 +32,8 @@ same = partial(assert_same_sums, abs=1e-12)
 
 def table_of(rows, Y=Y):
     columns = {
-        "p": X[:, 0],
-        "q": X[:, 1],
-        "y": Y[:, 0],
-        "z": Y[:, 1],
-        "id": IDS,
-        "weight": WEIGHTS,
-        "r": X[:, 2],
-    }
+        "p": X[:, 0], "q": X[:, 1], "y": Y[:, 0], "z": Y[:, 1], "id": IDS, "weight": WEIGHTS, "r": X[:, 2],
+    }  # fmt: skip
     return pyarrow.table({name: column[rows] for name, column in columns.items()})
 
 

@@ -26,12 +26,7 @@ def test_labels_without_noise_are_predictions_of_the_weights(make, shared):
     np.testing.assert_allclose(tasks.targets, expected, rtol=1e-12, atol=1e-12)
 
 
-@given(
-    m=st.integers(1, 6),
-    d=st.integers(1, 8),
-    share=st.floats(0, 1),
-    seed=st.integers(0, 2**32 - 1),
-)
+@given(m=st.integers(1, 6), d=st.integers(1, 8), share=st.floats(0, 1), seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=25, deadline=None)
 def test_rank_and_relevant_rows_are_as_asked(m, d, share, seed):
     rank = 1 + int(share * (min(m, d) - 1))

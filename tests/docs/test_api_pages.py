@@ -44,18 +44,15 @@ def test_the_examples_of_the_converter_hold():
     assert doctest.testmod(prose).failed == 0
 
 
-@for_each(
-    "text, lines",
-    [
-        ("||W||_2 of x_ * y", [r"\|\|W\|\|\_2 of x\_ \* y", ""]),
-        ("the `W` of *every* task", ["the ``W`` of *every* task", ""]),
-        ("before:\n\n    min f\n\n    max g", ["before:", "", ".. code-block:: text", "", "    min f", "", "    max g", ""]),
-        ("X, Y   : numpy\n         or scipy\nlam    : > 0", ["``X``, ``Y``", "    numpy", "    or scipy", "``lam``", "    > 0", ""]),
-        ("W        the weights\nb (m,)   no entry: two words", [r"W        the weights", r"b (m,)   no entry: two words", ""]),
-        (">>> 1 * 2\n2", [">>> 1 * 2", "2", ""]),
-        ("- one\n  more\n- *two*", ["- one", "  more", "- *two*", ""]),
-        ("Parameters\n----------\na_b : number\n    of `a`", ["Parameters", "----------", "a_b : number", "    of ``a``", ""]),
-    ],
-)  # fmt: skip
+@for_each("text, lines", [
+    ("||W||_2 of x_ * y", [r"\|\|W\|\|\_2 of x\_ \* y", ""]),
+    ("the `W` of *every* task", ["the ``W`` of *every* task", ""]),
+    ("before:\n\n    min f\n\n    max g", ["before:", "", ".. code-block:: text", "", "    min f", "", "    max g", ""]),
+    ("X, Y   : numpy\n         or scipy\nlam    : > 0", ["``X``, ``Y``", "    numpy", "    or scipy", "``lam``", "    > 0", ""]),
+    ("W        the weights\nb (m,)   no entry: two words", [r"W        the weights", r"b (m,)   no entry: two words", ""]),
+    (">>> 1 * 2\n2", [">>> 1 * 2", "2", ""]),
+    ("- one\n  more\n- *two*", ["- one", "  more", "- *two*", ""]),
+    ("Parameters\n----------\na_b : number\n    of `a`", ["Parameters", "----------", "a_b : number", "    of ``a``", ""]),
+])  # fmt: skip
 def test_plain_text_becomes_what_it_looks_like(text, lines):
     assert prose.to_rst(text) == lines

@@ -2,32 +2,20 @@
 
 import numpy as np
 
-from mtldsl.estimators import (
-    PLST,
-    GroupedMultiTaskClassifier,
-    GroupedMultiTaskClassifierCV,
-    GroupedMultiTaskRegressor,
-    GroupedMultiTaskRegressorCV,
-    KernelMultiTaskClassifier,
-    LabelGraphClassifier,
-    MultiTaskClassifier,
-    MultiTaskClassifierCV,
-    MultiTaskRegressor,
-    MultiTaskRegressorCV,
-)
+from mtldsl import estimators
 
 #: every estimator, with models and options of several kinds. scikit-learn compares fits to 1e-7: so near are two solutions whose gaps
 #: are below 1e-10
 ESTIMATORS = (
-    MultiTaskRegressor(), MultiTaskRegressor("Dirty model", rho1=0.5, rho2=0.5, tol=1e-10),
-    MultiTaskRegressor("squared_loss(W, tasks) + lam * trace_norm(W)", subject_to=["W >= 0"], tol=1e-10),
-    MultiTaskClassifier(lam=0.1, one_class="skip", class_weight="balanced", tol=1e-10),
-    GroupedMultiTaskRegressor(), GroupedMultiTaskClassifier(), LabelGraphClassifier(lam=1.0, tol=1e-3),
-    KernelMultiTaskClassifier(C=0.1, tol=1e-3), PLST(),
-    MultiTaskRegressorCV(n_values=2, cv=2, per_task=True, tol=1e-10),
-    MultiTaskClassifierCV(n_values=2, cv=2, tol=1e-10),
-    GroupedMultiTaskRegressorCV(n_values=2, cv=2, tol=1e-10),
-    GroupedMultiTaskClassifierCV(n_values=2, cv=2, tol=1e-10),
+    estimators.MultiTaskRegressor(), estimators.MultiTaskRegressor("Dirty model", rho1=0.5, rho2=0.5, tol=1e-10),
+    estimators.MultiTaskRegressor("squared_loss(W, tasks) + lam * trace_norm(W)", subject_to=["W >= 0"], tol=1e-10),
+    estimators.MultiTaskClassifier(lam=0.1, one_class="skip", class_weight="balanced", tol=1e-10),
+    estimators.GroupedMultiTaskRegressor(), estimators.GroupedMultiTaskClassifier(), estimators.PLST(),
+    estimators.LabelGraphClassifier(lam=1.0, tol=1e-3), estimators.KernelMultiTaskClassifier(C=0.1, tol=1e-3),
+    estimators.MultiTaskRegressorCV(n_values=2, cv=2, per_task=True, tol=1e-10),
+    estimators.MultiTaskClassifierCV(n_values=2, cv=2, tol=1e-10),
+    estimators.GroupedMultiTaskRegressorCV(n_values=2, cv=2, tol=1e-10),
+    estimators.GroupedMultiTaskClassifierCV(n_values=2, cv=2, tol=1e-10),
 )  # fmt: skip
 
 

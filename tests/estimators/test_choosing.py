@@ -155,22 +155,19 @@ def test_groups_are_tasks_in_every_fold():
     assert sides.score(X, y > 0, groups=school) > 0.9
 
 
-@for_each(
-    ("arguments", "says"),
-    [
-        ({"parameter": "rho"}, "write one of 'lam'"),
-        ({"values": [1.0, -2.0]}, "write numbers >= 0"),
-        ({"values": []}, "write numbers >= 0"),
-        ({"n_values": 0}, "whole number >= 1"),
-        ({"eps": 2.0}, "between 0 and 1"),
-        ({"cv": 1}, "number of folds >= 2"),
-        ({"cv": 1000}, "n_samples = 60"),
-        ({"per_task": True, "scoring": "r2"}, "leave scoring out"),
-        ({"scoring": "zebra"}, "or a name of scikit-learn's scorers"),
-        ({"rho": 1.0}, "no parameter 'rho'"),
-        ({"model": "square_root_loss(W, tasks) + mu * log_rank(W, eps=e)", "mu": 1.0, "parameter": "e", "values": [1.0]}, "GridSearchCV"),
-    ],
-)  # fmt: skip
+@for_each(("arguments", "says"), [
+    ({"parameter": "rho"}, "write one of 'lam'"),
+    ({"values": [1.0, -2.0]}, "write numbers >= 0"),
+    ({"values": []}, "write numbers >= 0"),
+    ({"n_values": 0}, "whole number >= 1"),
+    ({"eps": 2.0}, "between 0 and 1"),
+    ({"cv": 1}, "number of folds >= 2"),
+    ({"cv": 1000}, "n_samples = 60"),
+    ({"per_task": True, "scoring": "r2"}, "leave scoring out"),
+    ({"scoring": "zebra"}, "or a name of scikit-learn's scorers"),
+    ({"rho": 1.0}, "no parameter 'rho'"),
+    ({"model": "square_root_loss(W, tasks) + mu * log_rank(W, eps=e)", "mu": 1.0, "parameter": "e", "values": [1.0]}, "GridSearchCV"),
+])  # fmt: skip
 def test_what_cannot_be_chosen_is_said(arguments, says):
     with pytest.raises(ValueError, match="MultiTaskRegressorCV") as error:
         MultiTaskRegressorCV(**arguments).fit(*numbers())

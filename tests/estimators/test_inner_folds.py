@@ -8,11 +8,7 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import f1_score
 
 import mtldsl as mtl
-from mtldsl.estimators import (
-    KernelMultiTaskClassifier,
-    MultiTaskClassifier,
-    OneClassWarning,
-)
+from mtldsl.estimators import KernelMultiTaskClassifier, MultiTaskClassifier, OneClassWarning
 from mtldsl.estimators.calibration import cuts_of_scores, out_of_fold
 from mtldsl.solution.thresholds import best_threshold
 from tests.loops import for_each

@@ -203,17 +203,14 @@ def test_a_summary_is_text_that_shows_itself(capsys):
     assert isinstance(text, str) and repr(text) == text and capsys.readouterr().out == ""
 
 
-@for_each(
-    ("make", "y", "says"),
-    [
-        (lambda: MultiTaskRegressorCV(values=[1.0], cv=2), X[["salt"]], "; R² -"),
-        (lambda: MultiTaskRegressorCV(values=[1.0], cv=2, scoring="neg_mean_squared_error"), X[["salt"]], "; mean squared error 0."),
-        (lambda: MultiTaskRegressorCV(values=[1.0], cv=2, scoring="neg_median_absolute_error"), X["salt"], "; neg_median_absolute_error -"),
-        (lambda: MultiTaskClassifierCV(values=[1.0], cv=2), SICK, "; share of rows whose labels are all right 0."),
-        (lambda: MultiTaskClassifierCV(values=[1.0], cv=2), SICK["ill"], "; accuracy "),
-        (lambda: MultiTaskClassifierCV(values=[1.0], cv=2, scoring=scorer("f1")), SICK, "; F1 0."),
-    ],
-)  # fmt: skip
+@for_each(("make", "y", "says"), [
+    (lambda: MultiTaskRegressorCV(values=[1.0], cv=2), X[["salt"]], "; R² -"),
+    (lambda: MultiTaskRegressorCV(values=[1.0], cv=2, scoring="neg_mean_squared_error"), X[["salt"]], "; mean squared error 0."),
+    (lambda: MultiTaskRegressorCV(values=[1.0], cv=2, scoring="neg_median_absolute_error"), X["salt"], "; neg_median_absolute_error -"),
+    (lambda: MultiTaskClassifierCV(values=[1.0], cv=2), SICK, "; share of rows whose labels are all right 0."),
+    (lambda: MultiTaskClassifierCV(values=[1.0], cv=2), SICK["ill"], "; accuracy "),
+    (lambda: MultiTaskClassifierCV(values=[1.0], cv=2, scoring=scorer("f1")), SICK, "; F1 0."),
+])  # fmt: skip
 def test_a_summary_names_the_measure_of_its_score(make, y, says):
     assert says in make().fit(X[["age", "iron"]], y).summary()
 

@@ -187,22 +187,19 @@ def test_a_sum_of_penalties_has_one_strength():
     np.testing.assert_array_equal(named.coef_, typed.coef_)
 
 
-@for_each(
-    ("arguments", "says"),
-    [
-        ({"penalty": "nuclear"}, "MultiTaskRegressorCV(penalty='nuclear'): there is no penalty of that name; write penalty='trace_norm'"),
-        ({"penalty": "lasso"}, "write penalty='l1_norm'"),
-        ({"penalty": "elastic_net"}, "write penalty='l1_norm + ridge'"),
-        ({"penalty": "zebra"}, "write one of 'l21_norm', 'trace_norm', 'l1_norm', 'ridge'"),
-        ({"penalty": "columns_on_simplex"}, "there is no penalty of that name"),
-        ({"penalty": "group_norm"}, "group_norm needs groups; write a function, model=lambda W, tasks, lam=1.0:"),
-        ({"penalty": 3}, "write its name, such as penalty='l21_norm'"),
-        ({"loss": "mse"}, "write loss='squared_loss'"),
-        ({"loss": "ridge"}, "there is no loss of that name"),
-        ({"model": "Lasso", "penalty": "ridge"}, "stands beside model='Lasso', which has its own penalty"),
-        ({"model": "trace_norm"}, "model='trace_norm' is a word, not a model; write penalty='trace_norm'"),
-    ],
-)  # fmt: skip
+@for_each(("arguments", "says"), [
+    ({"penalty": "nuclear"}, "MultiTaskRegressorCV(penalty='nuclear'): there is no penalty of that name; write penalty='trace_norm'"),
+    ({"penalty": "lasso"}, "write penalty='l1_norm'"),
+    ({"penalty": "elastic_net"}, "write penalty='l1_norm + ridge'"),
+    ({"penalty": "zebra"}, "write one of 'l21_norm', 'trace_norm', 'l1_norm', 'ridge'"),
+    ({"penalty": "columns_on_simplex"}, "there is no penalty of that name"),
+    ({"penalty": "group_norm"}, "group_norm needs groups; write a function, model=lambda W, tasks, lam=1.0:"),
+    ({"penalty": 3}, "write its name, such as penalty='l21_norm'"),
+    ({"loss": "mse"}, "write loss='squared_loss'"),
+    ({"loss": "ridge"}, "there is no loss of that name"),
+    ({"model": "Lasso", "penalty": "ridge"}, "stands beside model='Lasso', which has its own penalty"),
+    ({"model": "trace_norm"}, "model='trace_norm' is a word, not a model; write penalty='trace_norm'"),
+])  # fmt: skip
 def test_other_names_are_answered(arguments, says):
     with pytest.raises(ModelError) as error:
         MultiTaskRegressorCV(**arguments).fit(X, Y)

@@ -195,20 +195,17 @@ def test_what_is_missing_is_listed():
 
 
 @pytest.mark.slow
-@for_each(
-    "wrong, law",
-    [
-        ({"value": lambda self, W: float(np.abs(W).max()) + 1e-6 * np.abs(W).sum()},
-         "value_is_the_reference_value"),
-        ({"prox": lambda self, W, step: 0.999 * LargestEntry.prox(self, W, step)}, "prox_is_the_minimiser"),
-        ({"dual_gauge": lambda self, Z: 0.9 * float(np.abs(Z).sum())}, "norm_and_dual_norm"),
-        ({"dual_gauge": lambda self, Z: 1.1 * float(np.abs(Z).sum())}, "conjugate|dual_gauge|tight"),
-        ({"separable": "rows"}, "separable_prox_acts_on_each_part_alone"),
-        ({"strong_convexity": 1.0}, "traits_are_what_they_say"),
-        ({"prox": lambda self, W, step: LargestEntry.prox(self, W, step) if step else 0.5 * W},
-         "prox_of_no_step"),
-    ],
-)  # fmt: skip
+@for_each("wrong, law", [
+    ({"value": lambda self, W: float(np.abs(W).max()) + 1e-6 * np.abs(W).sum()},
+     "value_is_the_reference_value"),
+    ({"prox": lambda self, W, step: 0.999 * LargestEntry.prox(self, W, step)}, "prox_is_the_minimiser"),
+    ({"dual_gauge": lambda self, Z: 0.9 * float(np.abs(Z).sum())}, "norm_and_dual_norm"),
+    ({"dual_gauge": lambda self, Z: 1.1 * float(np.abs(Z).sum())}, "conjugate|dual_gauge|tight"),
+    ({"separable": "rows"}, "separable_prox_acts_on_each_part_alone"),
+    ({"strong_convexity": 1.0}, "traits_are_what_they_say"),
+    ({"prox": lambda self, W, step: LargestEntry.prox(self, W, step) if step else 0.5 * W},
+     "prox_of_no_step"),
+])  # fmt: skip
 def test_the_laws_catch_a_class_that_is_wrong(wrong, law):
     cls = type("Wrong", (LargestEntry,), {"name": "wrong_entry", **wrong})
     mtl.register(cls, reference=reference)
@@ -286,9 +283,7 @@ def test_a_slope_that_differences_reach_slowly_is_right():
     with pytest.raises(LawError, match="declared_entry_slopes"):
         check_atom(mtl.register(SlopeAtZero, reference=power))
     without = type(
-        "WithoutSlopes",
-        (ThreeHalves,),
-        {"name": "without_slopes", "gradient": Regularizer.gradient},
+        "WithoutSlopes", (ThreeHalves,), {"name": "without_slopes", "gradient": Regularizer.gradient}
     )
     with pytest.raises(LawError, match=r"write entry_slopes\(W\), or gradient\(W\)"):
         check_atom(mtl.register(without, reference=power))

@@ -161,16 +161,13 @@ def test_no_patient_is_on_both_sides(data, tmp_path):
     assert set(load_problem(problem_file(tmp_path, data, split="")).validation["groups"]) & test  # without it
 
 
-@for_each(
-    ("options", "says"),
-    [
-        ({"split": 'groups = "patient"'},
-         "p.toml:10:11: t.csv has no column 'patient'; did you mean 'patient_id'?"),
-        ({"cv": 'groups = "sites"'}, "t.csv has no column 'sites'; did you mean 'site'?"),
-        ({"split": "groups = [1]"}, "groups must be text in quotes"),
-        ({"cv": 'groups = "y"'}, "t.csv:7: column 'y' is empty, so that it is not clear to whom"),
-    ],
-)  # fmt: skip
+@for_each(("options", "says"), [
+    ({"split": 'groups = "patient"'},
+     "p.toml:10:11: t.csv has no column 'patient'; did you mean 'patient_id'?"),
+    ({"cv": 'groups = "sites"'}, "t.csv has no column 'sites'; did you mean 'site'?"),
+    ({"split": "groups = [1]"}, "groups must be text in quotes"),
+    ({"cv": 'groups = "y"'}, "t.csv:7: column 'y' is empty, so that it is not clear to whom"),
+])  # fmt: skip
 def test_columns_that_say_no_group_are_refused(options, says, tmp_path, capsys):
     assert main(["solve", str(problem_file(tmp_path, **options))]) == 2
     assert says in capsys.readouterr().err

@@ -126,30 +126,27 @@ PAIRS, FULL = Cliques(3, ((0, 1),)), Cliques(30, tuple(combinations(range(30), 2
 NOT_FINITE = [np.where(np.arange(20).reshape(2, 10) == 14, bad, 0.0) for bad in (np.nan, np.inf, -np.inf)]
 
 
-@for_each(
-    "ask, says",
-    [
-        (lambda: Decoder(PAIRS, "viterbi"),
-         r"method='viterbi' is unknown. Write one of: 'auto', 'elimination'"),
-        (lambda: Decoder(FULL, "elimination"), r"2\^29 on this graph .* Write method='mplp'"),
-        (lambda: Decoder(FULL, "enumeration"), r"2\^30 labellings; it takes at most 24"),
-        (lambda: Decoder(Cliques(0)), "Give at least one label"),
-        *(
-            (lambda wrong=wrong: Decoder(Cliques(3, (wrong,))), "ascending")
-            for wrong in ((1, 0), (0, 0), (0,), (0, 3), (-1, 2), (0, 1, 1))
-        ),
-        (lambda: Decoder(PAIRS)(np.zeros((2, 9))), r"shape \(2, 9\) do not fit.*S = 10"),
-        (lambda: Decoder(PAIRS)(np.zeros(10)), r"shape \(10,\)"),
-        *(
-            (lambda scores=scores: Decoder(PAIRS)(scores), r"scores\[1, 4\] is .*finite")
-            for scores in NOT_FINITE
-        ),
-        (lambda: LogPartition(FULL), r"435 cliques over 30 labels .* 2\^29 .*Give fewer edges"),
-        (lambda: LogPartition(Cliques(0)), "Give at least one label"),
-        (lambda: LogPartition(PAIRS)(np.zeros((1, 7))), r"must be \(n, 10\)"),
-        (lambda: LogPartition(PAIRS)(np.full((1, 10), np.nan)), "finite"),
-    ],
-)  # fmt: skip
+@for_each("ask, says", [
+    (lambda: Decoder(PAIRS, "viterbi"),
+     r"method='viterbi' is unknown. Write one of: 'auto', 'elimination'"),
+    (lambda: Decoder(FULL, "elimination"), r"2\^29 on this graph .* Write method='mplp'"),
+    (lambda: Decoder(FULL, "enumeration"), r"2\^30 labellings; it takes at most 24"),
+    (lambda: Decoder(Cliques(0)), "Give at least one label"),
+    *(
+        (lambda wrong=wrong: Decoder(Cliques(3, (wrong,))), "ascending")
+        for wrong in ((1, 0), (0, 0), (0,), (0, 3), (-1, 2), (0, 1, 1))
+    ),
+    (lambda: Decoder(PAIRS)(np.zeros((2, 9))), r"shape \(2, 9\) do not fit.*S = 10"),
+    (lambda: Decoder(PAIRS)(np.zeros(10)), r"shape \(10,\)"),
+    *(
+        (lambda scores=scores: Decoder(PAIRS)(scores), r"scores\[1, 4\] is .*finite")
+        for scores in NOT_FINITE
+    ),
+    (lambda: LogPartition(FULL), r"435 cliques over 30 labels .* 2\^29 .*Give fewer edges"),
+    (lambda: LogPartition(Cliques(0)), "Give at least one label"),
+    (lambda: LogPartition(PAIRS)(np.zeros((1, 7))), r"must be \(n, 10\)"),
+    (lambda: LogPartition(PAIRS)(np.full((1, 10), np.nan)), "finite"),
+])  # fmt: skip
 def test_errors_say_what_to_write(ask, says):
     with pytest.raises(ModelError, match=says):
         ask()

@@ -58,17 +58,14 @@ def test_a_name_without_a_word_says_what_is_near(typed, says):
     assert says in nearest(typed, CALLABLE)
 
 
-@for_each(
-    ("owner", "hidden", "shown"),
-    [
-        (mtl, {"FScore", "identity"}, {"metrics", "similarities", "estimators", "trace_norm"}),
-        (mtl.metrics, {"classes_of"}, {"FScore", "AUC"}),
-        (mtl.similarities, {"np"}, {"identity", "clusters"}),
-        (mtl.Tasks, set(), {"shared", "separate", "grouped"}),
-        (mtl.Tasks.shared([[1.0], [2.0]], [[0.0], [3.0]]), {"adjoint", "gram", "sums_of", "kernel_map"},
-         {"split", "n_tasks"}),
-    ],
-)  # fmt: skip
+@for_each(("owner", "hidden", "shown"), [
+    (mtl, {"FScore", "identity"}, {"metrics", "similarities", "estimators", "trace_norm"}),
+    (mtl.metrics, {"classes_of"}, {"FScore", "AUC"}),
+    (mtl.similarities, {"np"}, {"identity", "clusters"}),
+    (mtl.Tasks, set(), {"shared", "separate", "grouped"}),
+    (mtl.Tasks.shared([[1.0], [2.0]], [[0.0], [3.0]]), {"adjoint", "gram", "sums_of", "kernel_map"},
+     {"split", "n_tasks"}),
+])  # fmt: skip
 def test_dir_lists_what_is_typed(owner, hidden, shown):
     assert shown <= set(dir(owner)) and not hidden & set(dir(owner))
     assert all(hasattr(owner, name) for name in shown)

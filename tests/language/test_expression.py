@@ -99,11 +99,8 @@ LAPLACIAN = np.diag([1.0, 2, 2, 1]) - np.diag(np.ones(3), 1) - np.diag(np.ones(3
 
 def model(tasks, objective, *constraints):
     names = {
-        "tasks": tasks,
-        "W": mtl.Weights(tasks, intercept=True),
-        "L": LAPLACIAN,
-        "entries": np.ones((6, 4)),
-    }
+        "tasks": tasks, "W": mtl.Weights(tasks, intercept=True), "L": LAPLACIAN, "entries": np.ones((6, 4)),
+    }  # fmt: skip
     held = [parse_constraint(text, names) for text in constraints]
     return mtl.minimize(parse_objective(objective, names), held)
 
@@ -129,17 +126,14 @@ def test_it_is_the_model_typed_for_these_tasks(name):
         assert ours.violation(x) == theirs.violation(x)
 
 
-@for_each(
-    "typed, says",
-    [
-        (["logistic_loss(W, tasks) + graph_laplacian(W, L) + ridge(W)"], "L is 4 x 4"),
-        (["logistic_loss(W, tasks) + l1_norm(W, weights=entries)"], "do not broadcast"),
-        (["logistic_loss(W, tasks) + ridge(W)", "W.sum(axis=1) == 0"], "says something of each task"),
-        (["logistic_loss(W, tasks) + ridge(W[:, [0, 1]])"], "says something of each task"),
-        (["structured_hinge(W, tasks, metric=[AUC(), AUC(), FScore(), FScore()]) + ridge(W)"],
-         "4 metrics for 2 tasks"),
-    ],
-)  # fmt: skip
+@for_each("typed, says", [
+    (["logistic_loss(W, tasks) + graph_laplacian(W, L) + ridge(W)"], "L is 4 x 4"),
+    (["logistic_loss(W, tasks) + l1_norm(W, weights=entries)"], "do not broadcast"),
+    (["logistic_loss(W, tasks) + ridge(W)", "W.sum(axis=1) == 0"], "says something of each task"),
+    (["logistic_loss(W, tasks) + ridge(W[:, [0, 1]])"], "says something of each task"),
+    (["structured_hinge(W, tasks, metric=[AUC(), AUC(), FScore(), FScore()]) + ridge(W)"],
+     "4 metrics for 2 tasks"),
+])  # fmt: skip
 def test_what_is_said_of_each_task_is_not_guessed(typed, says):
     with pytest.raises(mtl.ModelError) as caught:
         model(TASKS, *typed).with_tasks(SOME, some=True)

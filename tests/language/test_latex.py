@@ -115,35 +115,32 @@ def test_every_metric_inside_a_model_can_be_set(metric):
     assert repr(metric) in problem.objective.text
 
 
-@for_each(
-    "build, text, latex",
-    [
-        (lambda: 3 - W, "3 - W", "3 - W"),
-        (lambda: 1 - (L + W), "1 - (L + W)", "1 - (L + W)"),
-        (lambda: W / 2, "W / 2", r"\frac{W}{2}"),
-        (lambda: (L - W) / lam, "(L - W) / lam", r"\frac{L - W}{\lambda}"),
-        (lambda: -lam * mtl.ridge(W), "-lam * ridge(W)", r"-\lambda \, \tfrac12\|W\|_F^2"),
-        (lambda: 2 * lam * 3 * mtl.l1_norm(W), "2 * lam * 3 * l1_norm(W)", r"2 \lambda \cdot 3 \, \|W\|_1"),
-        (lambda: mu_2 * mtl.l1_norm(W), "mu_2 * l1_norm(W)", r"\mathrm{mu\_2} \, \|W\|_1"),
-        (lambda: (L + W).sum() >= 1, "(L + W).sum() >= 1", r"\mathbf 1^\top (L + W) \mathbf 1 \geq 1"),
-        (lambda: -np.inf <= W, "W >= -inf", r"W \geq -\infty"),
-        (lambda: mtl.l1_norm(W) <= 1e-7, "l1_norm(W) <= 1e-07", r"\|W\|_1 \leq 10^{-7}"),
-        (lambda: W[:, "a_1"] == 0, "W[:, 'a_1'] == 0", r"W_{\cdot,\,\mathrm{a\_1}} = 0"),
-        (lambda: W[:, "b%"] <= 2.5e20, "W[:, 'b%'] <= 2.5e+20",
-         r"W_{\cdot,\,\mathrm{b\%}} \leq 2.5 \cdot 10^{20}"),
-        (lambda: np.ones(3) <= W, "W >= array(3)", r"W \geq \mathrm{array}(3)"),
-        (lambda: Sigma >> 1e-7, "Sigma12 >> 1e-07", r"\Sigma_{12} \succeq 10^{-7} I"),
-        (lambda: lam * mtl.l1_norm(Sigma), "lam * l1_norm(Sigma12)", r"\lambda \, \|\Sigma_{12}\|_1"),
-        (lambda: 50 >> Sigma, "Sigma12 << 50", r"\Sigma_{12} \preceq 50 I"),
-        (lambda: Omega.trace() <= 2.5, "Omega.trace() <= 2.5", r"\operatorname{tr} \Omega \leq 2.5"),
-        (
-            lambda: lam * mtl.matrix_normal(L - W, S_1, Sigma, eta=2),
-            "lam * matrix_normal(L - W, S_1, Sigma12, eta=2)",
-            r"\lambda \, \left[2 \, \operatorname{tr}(\mathrm{S\_1} (L - W) \Sigma_{12} (L - W)^\top) - "
-            r"(m \log|\mathrm{S\_1}| + d \log|\Sigma_{12}|)\right]",
-        ),
-    ],
-)  # fmt: skip
+@for_each("build, text, latex", [
+    (lambda: 3 - W, "3 - W", "3 - W"),
+    (lambda: 1 - (L + W), "1 - (L + W)", "1 - (L + W)"),
+    (lambda: W / 2, "W / 2", r"\frac{W}{2}"),
+    (lambda: (L - W) / lam, "(L - W) / lam", r"\frac{L - W}{\lambda}"),
+    (lambda: -lam * mtl.ridge(W), "-lam * ridge(W)", r"-\lambda \, \tfrac12\|W\|_F^2"),
+    (lambda: 2 * lam * 3 * mtl.l1_norm(W), "2 * lam * 3 * l1_norm(W)", r"2 \lambda \cdot 3 \, \|W\|_1"),
+    (lambda: mu_2 * mtl.l1_norm(W), "mu_2 * l1_norm(W)", r"\mathrm{mu\_2} \, \|W\|_1"),
+    (lambda: (L + W).sum() >= 1, "(L + W).sum() >= 1", r"\mathbf 1^\top (L + W) \mathbf 1 \geq 1"),
+    (lambda: -np.inf <= W, "W >= -inf", r"W \geq -\infty"),
+    (lambda: mtl.l1_norm(W) <= 1e-7, "l1_norm(W) <= 1e-07", r"\|W\|_1 \leq 10^{-7}"),
+    (lambda: W[:, "a_1"] == 0, "W[:, 'a_1'] == 0", r"W_{\cdot,\,\mathrm{a\_1}} = 0"),
+    (lambda: W[:, "b%"] <= 2.5e20, "W[:, 'b%'] <= 2.5e+20",
+     r"W_{\cdot,\,\mathrm{b\%}} \leq 2.5 \cdot 10^{20}"),
+    (lambda: np.ones(3) <= W, "W >= array(3)", r"W \geq \mathrm{array}(3)"),
+    (lambda: Sigma >> 1e-7, "Sigma12 >> 1e-07", r"\Sigma_{12} \succeq 10^{-7} I"),
+    (lambda: lam * mtl.l1_norm(Sigma), "lam * l1_norm(Sigma12)", r"\lambda \, \|\Sigma_{12}\|_1"),
+    (lambda: 50 >> Sigma, "Sigma12 << 50", r"\Sigma_{12} \preceq 50 I"),
+    (lambda: Omega.trace() <= 2.5, "Omega.trace() <= 2.5", r"\operatorname{tr} \Omega \leq 2.5"),
+    (
+        lambda: lam * mtl.matrix_normal(L - W, S_1, Sigma, eta=2),
+        "lam * matrix_normal(L - W, S_1, Sigma12, eta=2)",
+        r"\lambda \, \left[2 \, \operatorname{tr}(\mathrm{S\_1} (L - W) \Sigma_{12} (L - W)^\top) - "
+        r"(m \log|\mathrm{S\_1}| + d \log|\Sigma_{12}|)\right]",
+    ),
+])  # fmt: skip
 def test_as_typed(build, text, latex):
     made = build()
     assert (made.text, made.latex) == (text, latex)

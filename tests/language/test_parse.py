@@ -22,20 +22,12 @@ TASKS = mtl.Tasks.shared(
 )
 LABELLED = mtl.Tasks.shared(rng.normal(size=(8, 3)), np.resize([1.0, -1.0, -1.0], (8, 2)))
 NAMES = {
-    "labelled": LABELLED,
-    "tasks": TASKS,
-    "W": mtl.Weights(TASKS, intercept=True),
-    "L": mtl.Weights(TASKS, name="L"),
-    "lam": mtl.Parameter(2.0),
-    "mu": mtl.Parameter(0.5, "mu"),
-    "A": rng.normal(size=(2, 2)),
-    "C": rng.uniform(1, 2, size=(3, 2)),
-    "rows": np.array([0, 2]),
-    "Sigma1": mtl.FeaturePrecision(TASKS),
-    "Sigma2": mtl.TaskPrecision(TASKS),
-    "D": mtl.FeatureCovariance(TASKS),
+    "labelled": LABELLED, "tasks": TASKS, "W": mtl.Weights(TASKS, intercept=True), "L": mtl.Weights(TASKS, name="L"),
+    "lam": mtl.Parameter(2.0), "mu": mtl.Parameter(0.5, "mu"),
+    "A": rng.normal(size=(2, 2)), "C": rng.uniform(1, 2, size=(3, 2)), "rows": np.array([0, 2]),
+    "Sigma1": mtl.FeaturePrecision(TASKS), "Sigma2": mtl.TaskPrecision(TASKS), "D": mtl.FeatureCovariance(TASKS),
     "P": np.array([[2.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 3.0]]),
-}
+}  # fmt: skip
 BOUNDS = ["Sigma1 >> 0.1", "Sigma1 << 10", "Sigma2 >> 0.2", "5 >> Sigma2", "D.trace() <= 2"]
 
 
@@ -75,13 +67,10 @@ def test_the_same_model_as_python_makes(text):
     assert value_at(parse_objective(text, NAMES)) == pytest.approx(value_at(expected), rel=1e-14)
 
 
-@for_each(
-    "text",
-    [
-        "W >= 0", "W <= C", "0.5 <= W", "W.sum(axis=0) == 1", "L + W >= -1", "W[:, 'blue'] == [[1], [2], [3]]",
-        "l1_norm(W) <= 3", "2 * trace_norm(L - C) <= 5", "columns_on_simplex(W, total=2)", "A @ W.sum(axis=0)[[0, 0], 'red'] == 1",
-    ],
-)  # fmt: skip
+@for_each("text", [
+    "W >= 0", "W <= C", "0.5 <= W", "W.sum(axis=0) == 1", "L + W >= -1", "W[:, 'blue'] == [[1], [2], [3]]",
+    "l1_norm(W) <= 3", "2 * trace_norm(L - C) <= 5", "columns_on_simplex(W, total=2)", "A @ W.sum(axis=0)[[0, 0], 'red'] == 1",
+])  # fmt: skip
 def test_the_same_constraint_as_python_makes(text):
     ours, expected = (
         parse_constraint(text, NAMES),
@@ -120,18 +109,15 @@ def test_a_given_matrix_is_written_by_its_name():
     assert r"P" not in parse_objective("matrix_normal(W, P, Sigma1)", names).latex
 
 
-@for_each(
-    ("text", "printed"),
-    [
-        ("squared_loss( W,tasks )+lam*l1_norm(W,weights=C)",
-         "squared_loss(W, tasks) + lam * l1_norm(W, weights=C)"),
-        ("l21_norm(W@A)", "l21_norm(W @ A)"),
-        ("structured_hinge(L,labelled,metric=[FScore(beta=2),AUC()])",
-         "structured_hinge(L, labelled, metric=[FScore(beta=2), AUC()])"),
-        ("group_norm(W, [[0,1],[2]])", "group_norm(W, [[0, 1], [2]])"),
-        ("l1_norm(W)  # sparse\n  + ridge(L)", "l1_norm(W) + ridge(L)"),
-    ],
-)  # fmt: skip
+@for_each(("text", "printed"), [
+    ("squared_loss( W,tasks )+lam*l1_norm(W,weights=C)",
+     "squared_loss(W, tasks) + lam * l1_norm(W, weights=C)"),
+    ("l21_norm(W@A)", "l21_norm(W @ A)"),
+    ("structured_hinge(L,labelled,metric=[FScore(beta=2),AUC()])",
+     "structured_hinge(L, labelled, metric=[FScore(beta=2), AUC()])"),
+    ("group_norm(W, [[0,1],[2]])", "group_norm(W, [[0, 1], [2]])"),
+    ("l1_norm(W)  # sparse\n  + ridge(L)", "l1_norm(W) + ridge(L)"),
+])  # fmt: skip
 def test_an_objective_prints_as_typed(text, printed):
     assert parse_objective(text, NAMES).text == printed
 

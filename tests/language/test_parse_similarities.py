@@ -19,19 +19,11 @@ ROOT = {"Oslo": "north", "Bergen": "north", "Rome": "south", "Milan": "south", "
 NEAR = np.array([[2.0, 1, 0, 0], [1, 2, 0, 0], [0, 0, 2, -1], [0, 0, -1, 2]])
 PATH = np.array([[1.0, -1, 0, 0], [-1, 2, -1, 0], [0, -1, 2, -1], [0, 0, -1, 1]])
 NAMES = {
-    "tasks": TASKS,
-    "W": mtl.Weights(TASKS),
-    "C": mtl.Parameter(2.0, "C"),
-    "theta": mtl.KernelWeights(),
-    "Sigma1": mtl.FeaturePrecision(TASKS),
-    "parents": ROOT,
-    "up": np.array([4, 4, 5, 5, 6, 6, -1]),
-    "labels": {"Oslo": "a", "Bergen": "a", "Rome": "b", "Milan": "b"},
-    "near": NEAR,
-    "path": PATH,
-    "first": np.array([0, 1]),
-    "given": np.array([0.5, 0.25]),
-}
+    "tasks": TASKS, "W": mtl.Weights(TASKS), "C": mtl.Parameter(2.0, "C"), "theta": mtl.KernelWeights(),
+    "Sigma1": mtl.FeaturePrecision(TASKS), "parents": ROOT, "up": np.array([4, 4, 5, 5, 6, 6, -1]),
+    "labels": {"Oslo": "a", "Bergen": "a", "Rome": "b", "Milan": "b"}, "near": NEAR, "path": PATH,
+    "first": np.array([0, 1]), "given": np.array([0.5, 0.25]),
+}  # fmt: skip
 PLAIN = {"__builtins__": {}, "inf": np.inf} | WORDS | SIMILARITIES | {"p_norm": mtl.p_norm}
 
 OBJECTIVES = [

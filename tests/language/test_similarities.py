@@ -37,35 +37,30 @@ CLUSTERS = {"cluster p": indicator("a", "c"), "cluster q": indicator("b")}
 SMOOTHED = {"laplacian": np.linalg.inv(np.eye(3) + 0.5 * PATH)}
 
 
-@for_each(
-    "similarity, expected",
-    [
-        (mtl.similarities.union(), {"union": np.ones((3, 3))}),
-        (mtl.similarities.individual(), INDIVIDUAL),
-        (mtl.similarities.identity(), {"identity": np.eye(3)}),
-        (mtl.similarities.evgeniou_pontil(2.0, 4), {"evgeniou_pontil": 0.5 + np.eye(3) / 4}),
-        (mtl.similarities.domain_adaptation(), {"domain_adaptation": 1.0 + np.eye(3)}),
-        (mtl.similarities.clusters(["p", "q", "p"]), CLUSTERS),
-        (mtl.similarities.clusters({"c": "p", "b": "q", "a": "p"}), CLUSTERS),
-        (mtl.similarities.tree({"a": "ab", "b": "ab", "ab": "top", "c": "top", "top": None}), NODES),
-        (
-            mtl.similarities.tree({"a": "ab", "b": "ab", "ab": "top", "c": "top"}),
-            NODES,
-        ),  # a root without a line of its own
-        (mtl.similarities.tree(nx.DiGraph([("top", "ab"), ("top", "c"), ("ab", "a"), ("ab", "b")])), NODES),
-        (mtl.similarities.tree([3, 3, 4, 4, -1]),
-         {"node4": NODES["top"], "node3": NODES["ab"], **INDIVIDUAL}),
-        (mtl.similarities.tree([3, 3, -1, -1]), {"node3": indicator("a", "b"), **INDIVIDUAL}),  # a forest
-        (mtl.similarities.tree({name: None for name in NAMES}), INDIVIDUAL),
-        (mtl.similarities.laplacian(PATH, gamma=0.5), SMOOTHED),
-        (mtl.similarities.laplacian(nx.path_graph(list(NAMES)), gamma=0.5), SMOOTHED),
-        (mtl.similarities.laplacian(nx.path_graph(3), gamma=0.5), SMOOTHED),
-        (mtl.similarities.laplacian(PATH, gamma=0), {"laplacian": np.eye(3)}),
-        (mtl.similarities.from_kernel(R), {"kernel": R}),
-        (mtl.similarities.from_kernel(indicator("a", "b")), {"kernel": indicator("a", "b")}),
-        (mtl.similarities.from_similarity(R), {"similarity": np.linalg.inv(R)}),
-    ],
-)  # fmt: skip
+@for_each("similarity, expected", [
+    (mtl.similarities.union(), {"union": np.ones((3, 3))}),
+    (mtl.similarities.individual(), INDIVIDUAL),
+    (mtl.similarities.identity(), {"identity": np.eye(3)}),
+    (mtl.similarities.evgeniou_pontil(2.0, 4), {"evgeniou_pontil": 0.5 + np.eye(3) / 4}),
+    (mtl.similarities.domain_adaptation(), {"domain_adaptation": 1.0 + np.eye(3)}),
+    (mtl.similarities.clusters(["p", "q", "p"]), CLUSTERS),
+    (mtl.similarities.clusters({"c": "p", "b": "q", "a": "p"}), CLUSTERS),
+    (mtl.similarities.tree({"a": "ab", "b": "ab", "ab": "top", "c": "top", "top": None}), NODES),
+    # a root without a line of its own
+    (mtl.similarities.tree({"a": "ab", "b": "ab", "ab": "top", "c": "top"}), NODES),
+    (mtl.similarities.tree(nx.DiGraph([("top", "ab"), ("top", "c"), ("ab", "a"), ("ab", "b")])), NODES),
+    (mtl.similarities.tree([3, 3, 4, 4, -1]),
+     {"node4": NODES["top"], "node3": NODES["ab"], **INDIVIDUAL}),
+    (mtl.similarities.tree([3, 3, -1, -1]), {"node3": indicator("a", "b"), **INDIVIDUAL}),  # a forest
+    (mtl.similarities.tree({name: None for name in NAMES}), INDIVIDUAL),
+    (mtl.similarities.laplacian(PATH, gamma=0.5), SMOOTHED),
+    (mtl.similarities.laplacian(nx.path_graph(list(NAMES)), gamma=0.5), SMOOTHED),
+    (mtl.similarities.laplacian(nx.path_graph(3), gamma=0.5), SMOOTHED),
+    (mtl.similarities.laplacian(PATH, gamma=0), {"laplacian": np.eye(3)}),
+    (mtl.similarities.from_kernel(R), {"kernel": R}),
+    (mtl.similarities.from_kernel(indicator("a", "b")), {"kernel": indicator("a", "b")}),
+    (mtl.similarities.from_similarity(R), {"similarity": np.linalg.inv(R)}),
+])  # fmt: skip
 def test_kernels(similarity, expected):
     kernels = {kernel.name: kernel for kernel in similarity.kernels(TASKS, "typed")}
     assert list(kernels) == list(expected)

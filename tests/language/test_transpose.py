@@ -18,15 +18,8 @@ W, V, lam = mtl.Weights(TASKS), mtl.Weights(TASKS, name="V"), mtl.Parameter(2.0)
 PATH = np.diag([1.0, 2, 2, 2, 1]) - np.eye(5, k=1) - np.eye(5, k=-1)
 BETWEEN = np.array([[2.0, 0.5, 0], [0.5, 1, 0], [0, 0, 3]])
 NAMES = {
-    "W": W,
-    "V": V,
-    "tasks": TASKS,
-    "lam": lam,
-    "P": PATH,
-    "B": BETWEEN,
-    "A": np.ones((5, 3)),
-    "J": np.full((5, 5), 0.2),
-}
+    "W": W, "V": V, "tasks": TASKS, "lam": lam, "P": PATH, "B": BETWEEN, "A": np.ones((5, 3)), "J": np.full((5, 5), 0.2),
+}  # fmt: skip
 
 #: What is typed of a transpose, and the same in words of W itself.
 SAME = """
@@ -104,15 +97,9 @@ def test_latex_and_source_of_a_transpose():
     assert parse_objective(problem.objective.text, NAMES).text == problem.objective.text
 
 
-@for_each(
-    "turned",
-    [
-        "l21_norm(W.T, weights=[1, 2, 3])",
-        "group_norm(W.T, [[0, 1]])",
-        "graph_laplacian(W.T, P)",
-        "mean_regularizer(W.T)",
-    ],
-)
+@for_each("turned", [
+    "l21_norm(W.T, weights=[1, 2, 3])", "group_norm(W.T, [[0, 1]])", "graph_laplacian(W.T, P)", "mean_regularizer(W.T)",
+])  # fmt: skip
 def test_a_proof_of_a_transpose_is_confirmed(turned, tmp_path):
     problem = mtl.minimize(objective(turned))
     verdict = mtl.verify_proof(problem.solve().certificate.save(tmp_path / "proof.npz"), problem)

@@ -47,19 +47,16 @@ def test_updates_come_every_step_or_every_epoch():
         MultiTaskNetwork(update="never")
 
 
-@for_each(
-    "structure, message",
-    [
-        ("fetr", r"structure='fetr' is not a learned structure; write structure=MatrixNormal"),
-        (MatrixNormal(), r"says nothing of Sigma1; write structure.bound"),
-        (MatrixNormal().bound([Range(0.01), BOUNDS[1]]), "Sigma1 has no upper bound: the objective is unbounded below"),
-        (MatrixNormal().bound([BOUNDS[0], Range(0.0, 100.0)]), "Sigma2 has no lower bound"),
-        (MatrixNormal().bound([SpectralMatrix.of(np.eye(D)), BOUNDS[1]]), "Sigma1 is given as 6 x 6, .* 5 features"),
-        (MatrixNormal().bound([BOUNDS[0], SpectralMatrix.of(np.eye(3))]), "Sigma2 is given as 3 x 3, .* 4 tasks"),
-        (MatrixNormal().bound([BOUNDS[0], SpectralMatrix.of(np.diag([1.0, 2, 3, -1]))]), "not positive definite"),
-        (TaskCovarianceNorm().bound([Range(trace=1.0)]), "task_covariance_norm has no gradient"),
-    ],
-)  # fmt: skip
+@for_each("structure, message", [
+    ("fetr", r"structure='fetr' is not a learned structure; write structure=MatrixNormal"),
+    (MatrixNormal(), r"says nothing of Sigma1; write structure.bound"),
+    (MatrixNormal().bound([Range(0.01), BOUNDS[1]]), "Sigma1 has no upper bound: the objective is unbounded below"),
+    (MatrixNormal().bound([BOUNDS[0], Range(0.0, 100.0)]), "Sigma2 has no lower bound"),
+    (MatrixNormal().bound([SpectralMatrix.of(np.eye(D)), BOUNDS[1]]), "Sigma1 is given as 6 x 6, .* 5 features"),
+    (MatrixNormal().bound([BOUNDS[0], SpectralMatrix.of(np.eye(3))]), "Sigma2 is given as 3 x 3, .* 4 tasks"),
+    (MatrixNormal().bound([BOUNDS[0], SpectralMatrix.of(np.diag([1.0, 2, 3, -1]))]), "not positive definite"),
+    (TaskCovarianceNorm().bound([Range(trace=1.0)]), "task_covariance_norm has no gradient"),
+])  # fmt: skip
 def test_structures_that_cannot_stand_on_the_last_layer(structure, message):
     with pytest.raises(mtl.ModelError, match=message):
         MultiTaskNetwork(hidden=(5,), structure=structure).fit(shared())

@@ -127,18 +127,14 @@ LONG = "Comprehensive school of the northern district number "
 
 
 @pytest.mark.slow
-@for_each(
-    "weights",
-    [
-        binary(3),
-        binary(7),
-        theta({"everyone": range(6), "all but the last of the schools in this list": range(5), "pair": [0, 1]}, [LONG + str(k) for k in range(6)]),
-        theta({LONG + "all": range(9), **{f"{LONG} {k}": [k] for k in range(9)}}, "abcdefghi"),
-        theta({"a": [0], "b": [1]}, "ab"),
-        theta({"one": [0]}, "a"),
-    ],
-    ids=["8", "128", "unbalanced", "long names", "no group", "one task"],
-)  # fmt: skip
+@for_each("weights", [
+    binary(3),
+    binary(7),
+    theta({"everyone": range(6), "all but the last of the schools in this list": range(5), "pair": [0, 1]}, [LONG + str(k) for k in range(6)]),
+    theta({LONG + "all": range(9), **{f"{LONG} {k}": [k] for k in range(9)}}, "abcdefghi"),
+    theta({"a": [0], "b": [1]}, "ab"),
+    theta({"one": [0]}, "a"),
+], ids=["8", "128", "unbalanced", "long names", "no group", "one task"])  # fmt: skip
 def test_no_names_overlap_and_nothing_is_cut_off(weights):
     ax = tree_plot(weights, title="T")
     found, canvas = boxes(ax), ax.figure.bbox

@@ -110,16 +110,9 @@ def test_an_optimum_of_zero_is_proven_of_wide_inputs(turn, loss):
 
 
 @pytest.mark.slow
-@for_each(
-    "metric, solver",
-    [
-        (FScore(), "admm"),
-        (FScore(), "multipliers"),
-        (AUC(), "multipliers"),
-        (ROCArea(), "admm"),
-        (GMean(), "admm"),
-    ],
-)
+@for_each("metric, solver", [
+    (FScore(), "admm"), (FScore(), "multipliers"), (AUC(), "multipliers"), (ROCArea(), "admm"), (GMean(), "admm"),
+])  # fmt: skip
 def test_labellings_are_proven_beside_what_tasks_share(metric, solver, tmp_path):
     """Features of unlike units beside a norm of differences: multipliers of labellings are moved until they are stationary."""
     rng = np.random.default_rng(0)

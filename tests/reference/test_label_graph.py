@@ -82,14 +82,10 @@ def by_planes(form, monkeypatch):
 
 
 @pytest.mark.by_default("none-[0.5, 2.0, 1.0, 0.0]")
-@pytest.mark.parametrize(
-    "edges, loss",
-    [
-        ("none", [0.5, 2.0, 1.0, 0.0]), ("some", "hamming"), ("some", [0.5, 2.0, 1.0, 0.0]),
-        ("some", "zero_one"), ("some", mtl.metrics.FScore()),
-    ],
-    ids=str,
-)  # fmt: skip
+@pytest.mark.parametrize("edges, loss", [
+    ("none", [0.5, 2.0, 1.0, 0.0]), ("some", "hamming"), ("some", [0.5, 2.0, 1.0, 0.0]),
+    ("some", "zero_one"), ("some", mtl.metrics.FScore()),
+], ids=str)  # fmt: skip
 def test_constraint_generation_is_the_statement_in_full(edges, loss, monkeypatch):
     rng = np.random.default_rng(3)
     X, s = rng.normal(size=(12, 3)), rng.uniform(0.5, 2.0, size=12)

@@ -23,7 +23,7 @@ from mtldsl.reference.registry import FORMULAS
 from mtldsl.reference.solve import solve_reference
 from mtldsl.reference.solver import SOLVER
 from tests.atoms.metric_data import TOP, WHOLE_BOX, Power, value_of_planes
-from tests.known_optima import fixture
+from tests.known_optima import STRUCTURED, structured
 from tests.loops import for_each
 from tests.models import shared, with_weights
 
@@ -190,30 +190,14 @@ def test_a_ranking_metric_without_a_formula_is_refused():
         to_cvxpy(form)
 
 
-NAMES = ("auc_l1_n10", "auc_l1_n60", "auc_trace_n10", "f1_l21_n10", "hamming_l1_n10", "rocarea_l21_n40")
-METRICS = {
-    "auc_product": lambda beta: AUC(),
-    "f_beta": lambda beta: FScore(beta=np.sqrt(beta)),  # the paper's beta is the square of the usual one
-    "hamming2": lambda beta: ErrorRate(),
-    "rocarea_pairwise": lambda beta: ROCArea(),
-}
-REGULARIZERS = {"l1": mtl.l1_norm, "l21": mtl.l21_norm, "trace": mtl.trace_norm}
-
-
-def problem_of_fixture(given):
-    tasks, W = with_weights(mtl.Tasks.shared(np.array(given["X"]), np.array(given["Y"], float).T))
-    metric = METRICS[given["metric"]](given["metric_param"])
-    hinges = given["lam"] * mtl.structured_hinge(W, tasks, metric=metric)
-    return mtl.minimize(REGULARIZERS[given["regularizer"]](W) + hinges)
-
-
 @pytest.mark.by_default("auc_trace_n10-as it comes")
-@pytest.mark.parametrize("name, way", list(zip(NAMES, cycle(["as it comes", "by planes"]), strict=False)))
+@pytest.mark.parametrize(
+    "name, way", list(zip(STRUCTURED, cycle(["as it comes", "by planes"]), strict=False))
+)
 def test_known_optima(name, way, request):
-    given = fixture(f"smtl_{name}")
+    given, problem = structured(name)
     if way == "by planes":
         request.getfixturevalue("by_planes")
-    problem = problem_of_fixture(given)
     point = solve_reference(problem.form())
     assert point.objective == pytest.approx(given["optimal_objective"], rel=1e-8)
     model = to_cvxpy(problem.form())

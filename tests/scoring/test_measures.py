@@ -56,11 +56,9 @@ def test_measures_by_task_are_scikit_learns_of_known_labels(name):
 
 
 ROWS = {
-    "subset_accuracy": theirs.accuracy_score,
-    "hamming_loss": theirs.hamming_loss,
-    "ranking_loss": theirs.label_ranking_loss,
-    "coverage_error": theirs.coverage_error,
-}
+    "subset_accuracy": theirs.accuracy_score, "hamming_loss": theirs.hamming_loss,
+    "ranking_loss": theirs.label_ranking_loss, "coverage_error": theirs.coverage_error,
+}  # fmt: skip
 WHOLE = ROWS | {
     "f1_micro": lambda y, z: theirs.f1_score(y, z, average="micro"),
     "f1_weighted": lambda y, z: theirs.f1_score(y, z, average="weighted"),

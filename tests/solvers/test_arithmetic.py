@@ -21,10 +21,7 @@ from tests.models import with_weights
     ],
 )
 def test_leaving_double_precision_is_a_solver_error(leave):
-    with (
-        pytest.raises(SolverError, match="some_solver broke down numerically"),
-        breakdowns("some_solver"),
-    ):
+    with pytest.raises(SolverError, match="some_solver broke down numerically"), breakdowns("some_solver"):
         leave()
 
 

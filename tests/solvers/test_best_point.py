@@ -176,11 +176,10 @@ def test_which_point_is_kept(offers):
         assert best.incumbent.objective == kept
 
 
-@for_each(
-    "loss, labels",
-    [("squared_loss", "real"), ("absolute_loss", "real"), ("quantile_loss", "real"), ("huber_loss", "real"),
-     ("logistic_loss", "sign"), ("hinge_loss", "sign"), ("squared_hinge_loss", "sign"), ("poisson_loss", "count")],
-)  # fmt: skip
+@for_each("loss, labels", [
+    ("squared_loss", "real"), ("absolute_loss", "real"), ("quantile_loss", "real"), ("huber_loss", "real"),
+    ("logistic_loss", "sign"), ("hinge_loss", "sign"), ("squared_hinge_loss", "sign"), ("poisson_loss", "count"),
+])  # fmt: skip
 def test_the_best_constants(loss, labels):
     """Against a search in one number a task."""
     rng = np.random.default_rng(2)

@@ -65,13 +65,10 @@ def test_a_callback_is_a_function(problem):
 
 
 @pytest.mark.slow
-@for_each(
-    "error",
-    [
-        KeyError("mine"), ZeroDivisionError("mine"), np.linalg.LinAlgError("mine"),
-        mtl.SolverError("mine"), MemoryError(),
-    ],
-)  # fmt: skip
+@for_each("error", [
+    KeyError("mine"), ZeroDivisionError("mine"), np.linalg.LinAlgError("mine"),
+    mtl.SolverError("mine"), MemoryError(),
+])  # fmt: skip
 @for_each("solver", ["auto", "admm", "cvxpy"])
 def test_errors_of_a_callback_are_no_solvers_trouble(problem, solver, error):
     """They would end one solver's turn, and the next would bring a solution as if nothing had been."""

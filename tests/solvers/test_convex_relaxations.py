@@ -10,12 +10,9 @@ from mtldsl.atoms.regularizers.concave_sizes import CappedL1, MinimaxConcavePena
 from tests.loops import for_each
 
 ATOMS = [
-    MinimaxConcavePenalty(0.7),
-    MinimaxConcavePenalty(),
-    SmoothlyClippedDeviation(),
-    SmoothlyClippedDeviation(1.4),
+    MinimaxConcavePenalty(0.7), MinimaxConcavePenalty(), SmoothlyClippedDeviation(), SmoothlyClippedDeviation(1.4),
     CappedL1(0.3),
-]
+]  # fmt: skip
 PENALTIES = {
     "mcp": lambda W: mtl.mcp(W, 2.0),
     "scad": mtl.scad,

@@ -10,14 +10,10 @@ import mtldsl as mtl
 from mtldsl.atoms.metrics import AUC, FScore, RecallAt, ROCArea
 from tests.loops import for_each
 from tests.models import MODELS as MIXED
-from tests.models import separate, shared, with_weights
+from tests.models import kept_in, separate, shared, with_weights
 
 MODELS = {}
-
-
-def model(function):
-    MODELS[function.__name__] = function
-    return function
+model = kept_in(MODELS)
 
 
 def hinge(W, tasks, metric, c=4.0):

@@ -92,16 +92,13 @@ def test_smooth_penalties_go_where_they_cost_least():
         assert solution.objective == pytest.approx(problem.solve(solver="admm", tol=1e-8).objective, rel=2e-8)
 
 
-@for_each(
-    "build, pieces",
-    [
-        (lambda W, t: mtl.absolute_loss(W, t) + mtl.ridge(W), ["absolute_loss(W, tasks)", "not smooth"]),
-        (lambda W, t: mtl.squared_loss(W, t) + mtl.l1_norm(W) + 2 * mtl.trace_norm(W),
-         ["l1_norm", "2 * trace_norm(W)", "singular values"]),
-        (lambda W, t: mtl.squared_loss(W, t) + mtl.l1_norm(W @ np.ones((4, 2))),
-         ["l1_norm(W @ array(4, 2))", "not a function of one weight matrix itself"]),
-    ],
-)  # fmt: skip
+@for_each("build, pieces", [
+    (lambda W, t: mtl.absolute_loss(W, t) + mtl.ridge(W), ["absolute_loss(W, tasks)", "not smooth"]),
+    (lambda W, t: mtl.squared_loss(W, t) + mtl.l1_norm(W) + 2 * mtl.trace_norm(W),
+     ["l1_norm", "2 * trace_norm(W)", "singular values"]),
+    (lambda W, t: mtl.squared_loss(W, t) + mtl.l1_norm(W @ np.ones((4, 2))),
+     ["l1_norm(W @ array(4, 2))", "not a function of one weight matrix itself"]),
+])  # fmt: skip
 def test_refusals_name_the_term(build, pieces):
     tasks = shared(5)
     refusal = SOLVER.refuses(mtl.minimize(build(mtl.Weights(tasks), tasks)).form())

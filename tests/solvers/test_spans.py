@@ -17,11 +17,9 @@ from tests.models import with_weights
 from tests.solvers.same_bits import digests, pairs
 
 LOSSES = {
-    "hinge": mtl.hinge_loss,
-    "absolute": mtl.absolute_loss,
-    "logistic": mtl.logistic_loss,
+    "hinge": mtl.hinge_loss, "absolute": mtl.absolute_loss, "logistic": mtl.logistic_loss,
     "squared_hinge": mtl.squared_hinge_loss,
-}
+}  # fmt: skip
 PENALTIES = {"ridge": mtl.ridge, "trace": mtl.trace_norm, "squared_trace": mtl.squared_trace_norm}
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.atoms.metrics import AUC, ErrorRate, FScore, PrecisionAt, RecallAt, ROCArea
-from tests.known_optima import fixture
+from tests.known_optima import STRUCTURED, structured
 from tests.loops import for_each
 from tests.models import separate, shared
 from tests.solvers.test_passes_structured import WorstClass
@@ -56,22 +56,9 @@ def assert_solved(problem, expected, tol=1e-6, **options):
 
 
 # -------------------------------------------------------------------------------------- established optima
-FIXTURE_METRICS = {
-    "auc_product": lambda beta: AUC(),
-    "f_beta": lambda beta: FScore(beta=np.sqrt(beta)),  # the paper's beta is the square of the usual one
-    "hamming2": lambda beta: ErrorRate(),
-    "rocarea_pairwise": lambda beta: ROCArea(),
-}
-
-
-@for_each(
-    "name", ["auc_l1_n10", "auc_l1_n60", "auc_trace_n10", "f1_l21_n10", "hamming_l1_n10", "rocarea_l21_n40"]
-)
+@for_each("name", STRUCTURED)
 def test_known_optima(name):
-    given = fixture(f"smtl_{name}")
-    tasks = mtl.Tasks.shared(np.array(given["X"]), np.array(given["Y"], float).T)
-    metric = FIXTURE_METRICS[given["metric"]](given["metric_param"])
-    problem = problem_of(tasks, metric, NORMS[given["regularizer"]], coefficient=given["lam"])
+    given, problem = structured(name)
     solution = problem.solve(solver="admm", tol=1e-9)
     assert solution.status == "optimal" and solution.solver == "admm", solution
     assert solution.objective == pytest.approx(given["optimal_objective"], rel=1e-8)

@@ -159,14 +159,10 @@ _both("pandas datetime UTC", lambda a: _beside(pd.Series(_days).dt.tz_localize("
 _both("pandas timedelta", lambda a: _pandas(_shaped(_spans, a)), refused)
 _both("pandas period", lambda a: _beside(pd.Series(pd.period_range("2020", periods=4)), a), refused)
 for _kind, _value in (
-    (pl.Date, datetime.date(2020, 1, 1)),
-    (pl.Datetime, datetime.datetime(2020, 1, 1)),
-    (pl.Duration, datetime.timedelta(1)),
-    (pl.Time, datetime.time(1)),
-    (pl.List, [1.0, 2.0]),
-    (pl.Struct, {"x": 1.0}),
-    (pl.Object, object()),
-):
+    (pl.Date, datetime.date(2020, 1, 1)), (pl.Datetime, datetime.datetime(2020, 1, 1)),
+    (pl.Duration, datetime.timedelta(1)), (pl.Time, datetime.time(1)),
+    (pl.List, [1.0, 2.0]), (pl.Struct, {"x": 1.0}), (pl.Object, object()),
+):  # fmt: skip
     _both(f"polars {_kind.__name__}", lambda a, k=_kind, v=_value: _beside(_series(v, k), a), refused)
 
 # --------------------------------------------------------------------------------------- text, categories, others

@@ -216,9 +216,7 @@ def test_parts_of_kernelised_tasks_keep_the_optimum():
     one = train.select(["a"])
     assert one.views == train.views
     np.testing.assert_allclose(
-        ridge_solution(one).predict(NEW)[:, 0],
-        before.predict(NEW)[:, train.task_names.index("a")],
-        atol=1e-9,
+        ridge_solution(one).predict(NEW)[:, 0], before.predict(NEW)[:, train.task_names.index("a")], atol=1e-9
     )
     shared = Tasks.shared(X, np.column_stack([y, y**2]), kernels=[RBF])
     np.testing.assert_array_equal(shared.take_rows([3, 1]).X, shared.X[[3, 1]])

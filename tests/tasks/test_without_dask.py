@@ -29,25 +29,21 @@ def hidden(monkeypatch, tmp_path):
     return tmp_path
 
 
-@for_each(
-    "enter",
-    [
-        lambda folder: mtl.Tasks.from_dask(np.ones((4, 2)), np.ones(4)),
-        lambda folder: mtl.Tasks.from_dask_dataframe(None, ["x"], "y"),
-        lambda folder: datasets.scan(folder, labels="y"),
-        lambda folder: datasets.scan("s3://nowhere/at/all"),
-        lambda folder: datasets.from_parts([lambda: (np.ones((2, 2)), np.ones(2))]),
-        lambda folder: load_problem(folder / "p.toml"),
-        lambda folder: load_problem(folder / "q.toml"),
-        lambda folder: load_problem(folder / "p.toml", scheduler="tcp://127.0.0.1:1"),
-        lambda folder: start_processes(),
-        lambda folder: connect_scheduler("tcp://127.0.0.1:1"),
-    ],
-    ids=[
-        "from_dask", "from_dask_dataframe", "scan", "scan of a store", "from_parts", "engine", "scheduler", "--scheduler", "started",
-        "connected",
-    ],
-)  # fmt: skip
+@for_each("enter", [
+    lambda folder: mtl.Tasks.from_dask(np.ones((4, 2)), np.ones(4)),
+    lambda folder: mtl.Tasks.from_dask_dataframe(None, ["x"], "y"),
+    lambda folder: datasets.scan(folder, labels="y"),
+    lambda folder: datasets.scan("s3://nowhere/at/all"),
+    lambda folder: datasets.from_parts([lambda: (np.ones((2, 2)), np.ones(2))]),
+    lambda folder: load_problem(folder / "p.toml"),
+    lambda folder: load_problem(folder / "q.toml"),
+    lambda folder: load_problem(folder / "p.toml", scheduler="tcp://127.0.0.1:1"),
+    lambda folder: start_processes(),
+    lambda folder: connect_scheduler("tcp://127.0.0.1:1"),
+], ids=[
+    "from_dask", "from_dask_dataframe", "scan", "scan of a store", "from_parts", "engine", "scheduler", "--scheduler",
+    "started", "connected",
+])  # fmt: skip
 def test_every_entrance_says_what_to_install(hidden, enter):
     with pytest.raises(MissingExtraError, match=INSTALL):
         enter(hidden)

@@ -3,26 +3,15 @@
 import numpy as np
 from sklearn.svm import LinearSVC
 
-from mtldsl.estimators.baselines import (
-    HOMER,
-    LEAD,
-    MLCSSP,
-    MMOC,
-    PLEM,
-    PLST,
-    AdaBoostMH,
-    BinaryRelevance,
-    EnsembleOfClassifierChains,
-    LabelPowerset,
-    RAkEL,
-)
+import mtldsl.estimators.baselines as room
 
 BASELINES = (
-    BinaryRelevance(), BinaryRelevance(LinearSVC()), LabelPowerset(), LabelPowerset(prediction="marginals"),
-    EnsembleOfClassifierChains(n_chains=3),
-    EnsembleOfClassifierChains(LinearSVC(), n_chains=3, voting="hard", max_samples=0.9), RAkEL(),
-    RAkEL(overlapping=False, voting="soft"), MLCSSP(), MLCSSP(n_selected=1, voting="soft"), HOMER(),
-    AdaBoostMH(), AdaBoostMH(confidence_rated=False), LEAD(), PLEM(), MMOC(), PLST(),
+    room.BinaryRelevance(), room.BinaryRelevance(LinearSVC()), room.LabelPowerset(),
+    room.LabelPowerset(prediction="marginals"), room.EnsembleOfClassifierChains(n_chains=3),
+    room.EnsembleOfClassifierChains(LinearSVC(), n_chains=3, voting="hard", max_samples=0.9), room.RAkEL(),
+    room.RAkEL(overlapping=False, voting="soft"), room.MLCSSP(), room.MLCSSP(n_selected=1, voting="soft"),
+    room.HOMER(), room.AdaBoostMH(), room.AdaBoostMH(confidence_rated=False), room.LEAD(), room.PLEM(),
+    room.MMOC(), room.PLST(),
 )  # fmt: skip
 
 

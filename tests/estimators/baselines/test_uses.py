@@ -15,18 +15,6 @@ from sklearn.svm import LinearSVC
 import mtldsl.estimators.baselines as room
 from mtldsl import DataError, ModelError
 from mtldsl.estimators import OneClassWarning
-from mtldsl.estimators.baselines import (
-    HOMER,
-    LEAD,
-    MLCSSP,
-    MMOC,
-    PLST,
-    AdaBoostMH,
-    BinaryRelevance,
-    EnsembleOfClassifierChains,
-    LabelPowerset,
-    RAkEL,
-)
 from tests.estimators.baselines.cases import BASELINES, labels
 from tests.estimators.standard_checks import checks_that_fail
 from tests.loops import for_each
@@ -73,7 +61,7 @@ def test_labels_that_are_always_the_same(model):
     constant[:, 1], constant[:, 3] = 1, 0
     with pytest.warns(OneClassWarning, match="2 of 4 tasks"):
         found = clone(model).fit(X, constant)
-    if isinstance(model, MLCSSP):  # they are read off the others
+    if isinstance(model, room.MLCSSP):  # they are read off the others
         assert not found.predict(NEW)[:, 3].any()
         return
     assert (found.predict(NEW)[:, [1, 3]] == [1, 0]).all()
@@ -95,34 +83,31 @@ def test_refuses_other_labels(model, wrong, message):
         clone(model).fit(X, wrong)
 
 
-@for_each(
-    "model, error, pieces",
-    [
-        (BinaryRelevance(LogisticRegression), ModelError, ["not a classifier", "LogisticRegression(C=0.1)"]),
-        (BinaryRelevance("svm"), ModelError, ["estimator='svm'"]),
-        (LabelPowerset(prediction="best"), ModelError, ["prediction='best'", "'combination', 'marginals'"]),
-        (LabelPowerset(LinearSVC(), prediction="marginals"), ModelError, ["LinearSVC", "predict_proba"]),
-        (EnsembleOfClassifierChains(LinearSVC()), ModelError, ["voting='soft'", "write voting='hard'"]),
-        (EnsembleOfClassifierChains(n_chains=0), DataError, ["n_chains=0", "at least 1"]),
-        (EnsembleOfClassifierChains(max_samples=1.5), DataError, ["max_samples=1.5", "at most 1"]),
-        (RAkEL(labelset_size=0), DataError, ["labelset_size=0"]),
-        (RAkEL(n_labelsets=2.5), DataError, ["n_labelsets=2.5", "None for twice"]),
-        (RAkEL(overlapping="yes"), ModelError, ["overlapping='yes'", "True, False"]),
-        (RAkEL(voting="mean"), ModelError, ["voting='mean'"]),
-        (MLCSSP(n_selected=5), DataError, ["n_selected=5", "4 labels"]),
-        (HOMER(n_children=1), DataError, ["n_children=1", "at least 2"]),
-        (LEAD(max_parents=-1), DataError, ["max_parents=-1", "at least 0"]),
-        (AdaBoostMH(n_rounds=True), DataError, ["n_rounds=True"]),
-        (MMOC(C=0.0), DataError, ["C=0.0", "> 0"]),
-        (MMOC(alpha=-1.0), DataError, ["alpha=-1.0", ">= 0"]),
-        (MMOC(tol="small"), DataError, ["tol='small'"]),
-        (AdaBoostMH(confidence_rated="real"), ModelError, ["confidence_rated='real'"]),
-        (PLST(n_components=0), DataError, ["n_components=0", "at least 1"]),
-        (PLST(n_components=5), DataError, ["n_components=5", "4 labels"]),
-        (PLST(alpha=-1.0), DataError, ["alpha=-1.0", ">= 0"]),
-        (PLST(alpha=np.inf), DataError, ["alpha=inf"]),
-    ],
-)
+@for_each("model, error, pieces", [
+    (room.BinaryRelevance(LogisticRegression), ModelError, ["not a classifier", "LogisticRegression(C=0.1)"]),
+    (room.BinaryRelevance("svm"), ModelError, ["estimator='svm'"]),
+    (room.LabelPowerset(prediction="best"), ModelError, ["prediction='best'", "'combination', 'marginals'"]),
+    (room.LabelPowerset(LinearSVC(), prediction="marginals"), ModelError, ["LinearSVC", "predict_proba"]),
+    (room.EnsembleOfClassifierChains(LinearSVC()), ModelError, ["voting='soft'", "write voting='hard'"]),
+    (room.EnsembleOfClassifierChains(n_chains=0), DataError, ["n_chains=0", "at least 1"]),
+    (room.EnsembleOfClassifierChains(max_samples=1.5), DataError, ["max_samples=1.5", "at most 1"]),
+    (room.RAkEL(labelset_size=0), DataError, ["labelset_size=0"]),
+    (room.RAkEL(n_labelsets=2.5), DataError, ["n_labelsets=2.5", "None for twice"]),
+    (room.RAkEL(overlapping="yes"), ModelError, ["overlapping='yes'", "True, False"]),
+    (room.RAkEL(voting="mean"), ModelError, ["voting='mean'"]),
+    (room.MLCSSP(n_selected=5), DataError, ["n_selected=5", "4 labels"]),
+    (room.HOMER(n_children=1), DataError, ["n_children=1", "at least 2"]),
+    (room.LEAD(max_parents=-1), DataError, ["max_parents=-1", "at least 0"]),
+    (room.AdaBoostMH(n_rounds=True), DataError, ["n_rounds=True"]),
+    (room.MMOC(C=0.0), DataError, ["C=0.0", "> 0"]),
+    (room.MMOC(alpha=-1.0), DataError, ["alpha=-1.0", ">= 0"]),
+    (room.MMOC(tol="small"), DataError, ["tol='small'"]),
+    (room.AdaBoostMH(confidence_rated="real"), ModelError, ["confidence_rated='real'"]),
+    (room.PLST(n_components=0), DataError, ["n_components=0", "at least 1"]),
+    (room.PLST(n_components=5), DataError, ["n_components=5", "4 labels"]),
+    (room.PLST(alpha=-1.0), DataError, ["alpha=-1.0", ">= 0"]),
+    (room.PLST(alpha=np.inf), DataError, ["alpha=inf"]),
+])  # fmt: skip
 def test_refuses_options_outside_their_range(model, error, pieces):
     with pytest.raises(error) as told:
         model.fit(X, Y)
@@ -132,24 +117,24 @@ def test_refuses_options_outside_their_range(model, error, pieces):
 @pytest.mark.slow
 def test_what_is_random_is_drawn_from_random_state():
     forest = RandomForestClassifier(n_estimators=3, max_depth=2)
-    one, two = (BinaryRelevance(forest, random_state=seed).fit(X, Y) for seed in (0, 1))
-    assert_same(one, BinaryRelevance(forest, random_state=0).fit(X, Y))
+    one, two = (room.BinaryRelevance(forest, random_state=seed).fit(X, Y) for seed in (0, 1))
+    assert_same(one, room.BinaryRelevance(forest, random_state=0).fit(X, Y))
     assert (one.predict_proba(NEW) != two.predict_proba(NEW)).any()
     piped = make_pipeline(StandardScaler(), forest)
-    assert_same(BinaryRelevance(piped).fit(X, Y), BinaryRelevance(piped).fit(X, Y))
+    assert_same(room.BinaryRelevance(piped).fit(X, Y), room.BinaryRelevance(piped).fit(X, Y))
     assert forest.random_state is None
 
 
 @pytest.mark.slow
 def test_a_search_reaches_the_classifier():
     grid = {"estimator__C": [1e-4, 1.0], "n_chains": [2]}
-    model = EnsembleOfClassifierChains(LogisticRegression())
+    model = room.EnsembleOfClassifierChains(LogisticRegression())
     search = GridSearchCV(model, grid, cv=3, scoring="f1_macro").fit(X, Y)
     assert search.best_params_ == {"estimator__C": 1.0, "n_chains": 2}
 
 
 #: the last of every class; PLST is checked among the estimators
-ONE_OF_EACH = {type(each).__name__: each for each in BASELINES if not isinstance(each, PLST)}
+ONE_OF_EACH = {type(each).__name__: each for each in BASELINES if not isinstance(each, room.PLST)}
 
 
 @pytest.mark.by_default("BinaryRelevance")
@@ -166,8 +151,8 @@ def test_every_baseline_is_among_those_that_are_checked():
 def test_a_combination_is_not_the_most_probable_labels():
     """Three combinations of probabilities .4, .3, .3: 10 is the most probable, and label 2 has probability .6."""
     X, Y = np.zeros((10, 1)), [[1, 0]] * 4 + [[0, 1]] * 3 + [[1, 1]] * 3
-    model = LabelPowerset(LogisticRegression(C=1e6)).fit(X, Y)
+    model = room.LabelPowerset(LogisticRegression(C=1e6)).fit(X, Y)
     np.testing.assert_allclose(model.predict_proba(X[:1]), [[0.7, 0.6]], atol=1e-3)
     np.testing.assert_array_equal(model.predict(X[:1]), [[1, 0]])
-    marginals = LabelPowerset(LogisticRegression(C=1e6), prediction="marginals").fit(X, Y)
+    marginals = room.LabelPowerset(LogisticRegression(C=1e6), prediction="marginals").fit(X, Y)
     np.testing.assert_array_equal(marginals.predict(X[:1]), [[1, 1]])

@@ -9,10 +9,7 @@ from tests.loops import for_each
 
 WIDTHS = (390, 800, 1280)
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine"),
-]
+pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")]
 
 
 def in_browser(html: str, folder) -> list[dict]:
