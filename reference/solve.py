@@ -197,9 +197,8 @@ def _solve(
     except cp.error.SolverError as error:
         raise _NoPointError(f"cvxpy's backend {backend!r} failed on {form.typed}: {error}") from error
     if any(variable.value is None for variable in model.variables.values()):
-        if (
-            status == cp.INFEASIBLE and not is_feasible
-        ):  # (unbounded is none: every loss and every penalty has a least value)
+        # unbounded is none: every loss and every penalty has a least value
+        if status == cp.INFEASIBLE and not is_feasible:
             raise InfeasibleError(_infeasible(form, backend))
         raise _NoPointError(
             f"cvxpy's backend {backend!r} found no point of {form.typed}: its status is {status!r}"

@@ -358,19 +358,17 @@ def _correct(form: NormalForm, block: str, members: list[BlockLoss], u, v) -> bo
     before = np.inf
     for round_ in range(SETTINGS.clip_rounds):
         residual, kinds, worst = _residual(form, block, members, u, v)
-        is_slow = round_ >= SETTINGS.patience_rounds and worst > 0.5 * before
         if not members or worst <= 0.01 * ROUNDING_SHARE:
             return True
-        if is_slow:
+        if round_ >= SETTINGS.patience_rounds and worst > 0.5 * before:
             return False
         before = worst
         rooms = {one.index: one.loss.room(u[one.index]) for one in members}
         for t, change in change_least(members, kinds, residual, block, rooms).items():
             own = np.asarray(u[t])
             moved = own + change
-            moved[np.abs(moved) <= ROUNDING_SHARE * np.abs(own)] = (
-                0.0  # it was rounding, of which the rest is no less so
-            )
+            # it was rounding, of which the rest is no less so
+            moved[np.abs(moved) <= ROUNDING_SHARE * np.abs(own)] = 0.0
             u[t] = form.losses[t].clip(moved)
     return False
 

@@ -406,9 +406,8 @@ def check_choice(choice: dict, data: DataArrays, tol: float, typed: str) -> Choi
     own = _mean_of([possible_score(fold, metric, fold.point(chosen)) for fold in folds], typed)
     score = float(own.low), float(own.high)
     gaps = [(one / abs(size)).high for one, size in (fold.gap_and_size(chosen) for fold in folds)]
-    gap = (
-        np.inf if np.isnan(gaps).any() else float(np.max(gaps))
-    )  # NaN is beyond float64, and no `max` sees it
+    # NaN is beyond float64, and no `max` sees it
+    gap = np.inf if np.isnan(gaps).any() else float(np.max(gaps))
 
     def gain(low: float, high: float, a: int, b: int) -> float:
         """By how much a value in [low, high] may be better than the chosen one."""

@@ -229,9 +229,8 @@ def fill_table_gaps(X, impute: str, path, make: Callable[..., Tasks]) -> Tasks:
                 raise DataError("impute is for dense tables", term=path, write_instead="leave the columns out", argument="impute")  # fmt: skip
             return make(X)
         gaps = np.isnan(X)
-        return imputed(
-            make(np.where(gaps, 0.0, X)), gaps, impute
-        )  # new rows may have gaps where these have none
+        # new rows may have gaps where these have none
+        return imputed(make(np.where(gaps, 0.0, X)), gaps, impute)
     except DataError as error:
         raise error if str(error).startswith(str(path)) else error.within(str(path)) from None
 
