@@ -208,7 +208,7 @@ class SpellingWarning(UserWarning):
 
 
 #: how two spellings of one name may differ: in words, what mends it, and the text without that
-_FORMS: tuple[tuple[str, str, Callable[[str], str]], ...] = (
+_SPELLING_RULES: tuple[tuple[str, str, Callable[[str], str]], ...] = (
     ("how accents are stored", '.str.normalize("NFC")', as_composed),
     ("blanks", ".str.strip()", lambda text: "".join(text.split())),
     ("capitals", ".str.lower()", str.casefold),
@@ -218,7 +218,7 @@ _FORMS: tuple[tuple[str, str, Callable[[str], str]], ...] = (
 
 def _difference(one: str, other: str) -> tuple[str, str]:
     """The difference between two spellings of one name, and what mends it."""
-    for how, mend, form in _FORMS:
+    for how, mend, form in _SPELLING_RULES:
         one, other = form(one), form(other)
         if one == other:
             return how, mend
@@ -232,7 +232,7 @@ def warn_of_spellings(values: Iterable, what: str) -> None:
         if not isinstance(each, str):
             continue
         folded = each
-        for _, _, form in _FORMS:
+        for _, _, form in _SPELLING_RULES:
             folded = form(folded)
         other = known.setdefault(folded, each)
         if other != each:

@@ -127,6 +127,7 @@ def test_a_page_of_classes_begins_with_what_is_predicted(loss, n_classes, tmp_pa
     )
     guess = (y[TEST] == y[LEARN].mode()[0]).mean()
     scores = fitted.score(rows[TEST], y[TEST]), guess
+    # the page shows three digits
     assert [float(each) for each in said.groups()] == pytest.approx(scores, abs=6e-4)
 
 

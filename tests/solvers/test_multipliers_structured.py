@@ -46,6 +46,7 @@ def test_units_and_strengths(scale, coefficient, penalty):
     Y = np.where(X[:, :3] @ rng.normal(size=(3, 2)) + scale * rng.normal(size=(60, 2)) > 0, 1.0, -1.0)
     tasks, W = with_weights(mtl.Tasks.shared(X, Y), intercept=True)
     hinge = mtl.structured_hinge(W, tasks, metric=mtl.metrics.FScore())
+    # units from 1e-4 to 1e4: the gap, and with it the agreement, that planes reach too
     assert_solved(mtl.minimize(coefficient * hinge + scale * penalty(W)), tol=1e-5)
 
 
