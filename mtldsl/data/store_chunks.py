@@ -36,14 +36,12 @@ class StoreSettings:
     """Sizes of what is held at once while data are stored, or looked through.
 
     chunk_bytes     : text that is parsed; what is held for it is some ten times as much
-    compiled_bytes  : text from which on a compiled loop pays
     batch_rows      : rows of a Parquet file
     placed_entries  : entries placed in their task
     checked_entries : numbers of a stored array that are checked
     """
 
     chunk_bytes: int = 8 << 20
-    compiled_bytes: int = 200_000
     batch_rows: int = 1 << 15
     placed_entries: int = 1 << 21
     checked_entries: int = 1 << 22
@@ -244,9 +242,7 @@ def libsvm_chunks(
             if not text:
                 return
             plain = text if labels is None else _without_labels(text, path, line, labels)
-            # a few lines are read before the compiled loop is there
-            parsed = _numbers(plain, path, line) if len(plain) > SETTINGS.compiled_bytes else None
-            parsed = parsed or _numbers_by_line(plain, path, line)
+            parsed = _numbers(plain, path, line)
             _check(parsed, path, line, zero_based, n_features)
             chunk = _chunk(parsed, task, name, zero_based, row, path, line)
             if chunk.n_rows:
@@ -292,31 +288,7 @@ def _without_labels(text: bytes, path, first_line: int, labels: list) -> bytes:
 
 
 def _numbers(text: bytes, path, first_line: int):
-    """(line, label, qid or NaN, number of entries) of every row, and index and value of every entry, quickly; None where in doubt."""
-    from mtldsl.data.store_kernels import KINDS, scan
-
-    code = np.frombuffer(text, dtype=np.uint8)
-    n, m = text.count(b"\n") + 1, text.count(b":")
-    lines, counts = np.empty((2, n), dtype=int)
-    labels, qids = np.empty((2, n))
-    index, value = np.empty((2, m))
-    odd = np.empty((2 * (n + m), 4), dtype=np.int32)
-    rows, entries, strange = scan(code, lines, labels, qids, counts, index, value, odd)
-    if rows < 0:
-        return None
-    arrays = labels, qids, index, value
-    for kind, place, a, b in odd[:strange].tolist():
-        word = text[a:b].decode(errors="replace")
-        try:
-            arrays[kind][place] = exact_number(word)
-        except ValueError:
-            line = first_line + text.count(b"\n", 0, a)
-            _number(word, f"{path}:{line}", KINDS[kind])  # says what is wrong
-    return lines[:rows], labels[:rows], qids[:rows], counts[:rows], index[:entries], value[:entries]
-
-
-def _numbers_by_line(text: bytes, path, first_line: int):
-    """The same, slowly: this knows what is wrong."""
+    """(line, label, qid or NaN, number of entries) of every row, and index and value of every entry."""
     lines, labels, qids, counts, index, value = [], [], [], [], [], []
     for k, line in enumerate(text.split(b"\n")):
         words = line.split(b"#", 1)[0].decode(errors="replace").split()

@@ -37,7 +37,7 @@ def libsvm(folder, X, y, ids, size=37, **options):
 
 
 @pytest.mark.slow
-@for_each("how", ["in one go", "in pieces", "line by line", "from 0", "with comments", "gz", "bz2"])
+@for_each("how", ["in one go", "in pieces", "from 0", "with comments", "gz", "bz2"])
 def test_libsvm_files(tmp_path, monkeypatch, how):
     X, y, ids = full_table()
     options = (
@@ -50,11 +50,6 @@ def test_libsvm_files(tmp_path, monkeypatch, how):
     source = libsvm(tmp_path / "source", X, y, ids, **options)
     if how == "in pieces":
         monkeypatch.setattr(parts_libsvm, "SETTINGS", replace(parts_libsvm.SETTINGS, chunk_bytes=300))
-    monkeypatch.setattr(
-        parts_libsvm,
-        "SETTINGS",
-        replace(parts_libsvm.SETTINGS, compiled_bytes=10**9 if how == "line by line" else 0),
-    )
     if how in ("gz", "bz2"):
         for path in list(source.iterdir()):
             (source / f"{path.stem}.svmlight.{how}").write_bytes(
@@ -103,7 +98,7 @@ BAD_LINES = {
 
 
 def test_numbers_are_those_that_python_reads(tmp_path):
-    """To the last bit: short decimals by the compiled loop, others by float()."""
+    """To the last bit."""
     rng = np.random.default_rng(0)
     values = np.concatenate([rng.normal(size=300) * 10.0 ** rng.integers(-30, 30, 300), [5e-324, 1e308]])
     words = [f"{v:{f}}" for v in values for f in (".3g", ".6f", ".15e", ".16g", ".17e", "+.0f")]
@@ -119,10 +114,8 @@ def test_numbers_are_those_that_python_reads(tmp_path):
         np.testing.assert_array_equal(parsed, [float(word) for word in words])
 
 
-@for_each("few", [0, 10**9], ids=["compiled", "line by line"])
 @for_each("line", BAD_LINES)
-def test_wrong_lines_are_named(tmp_path, monkeypatch, line, few):
-    monkeypatch.setattr(parts_libsvm, "SETTINGS", replace(parts_libsvm.SETTINGS, compiled_bytes=few))
+def test_wrong_lines_are_named(tmp_path, line):
     path = tmp_path / "a.svm"
     path.write_text("\n".join([*EMPTY, *GOOD, line, *GOOD]))
     with pytest.raises(DataError) as error:
