@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from mtldsl.utils.interrupts import TimeIsUp
 from tests import optima
+from tests.warm_up import warm_up
 
 #: all tests that were collected, those too that this run leaves out
 COLLECTED = pytest.StashKey()
@@ -158,6 +159,14 @@ def pytest_collection_modifyitems(config, items):
         if not any(is_named(item.callspec.id, name) for name in quick.args):
             item.add_marker(pytest.mark.slow)
     config.stash[COLLECTED] = list(items)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session):
+    """Compile the largest kernels before the first test, where several processes run the whole suite."""
+    process = getattr(session.config, "workerinput", {}).get("workerid")
+    if process is not None:
+        warm_up(process)
 
 
 def pytest_collection_finish():
