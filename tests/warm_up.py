@@ -31,11 +31,13 @@ def coordinate_descent():
 
 
 def label_graph():
-    """Passes over samples, weight moved between their labellings."""
-    star = mtl.datasets.make_label_graph(4, 3, [(0, 1), (0, 2)], n_train=20, random_state=0)
+    """Passes over samples, weight moved between their labellings: these enumerated, and found by elimination."""
+    star = mtl.datasets.make_label_graph(5, 4, [(0, 1), (0, 2)], n_train=20, random_state=0)
     U, V = mtl.NodeWeights(star.train), mtl.EdgeWeights(star.train)
     loss = mtl.clique_hinge(U, V, star.train)
-    mtl.minimize(loss + mtl.ridge(U) + mtl.half_squared_group_norm(V)).solve("clique_generation", max_iter=2)
+    problem = mtl.minimize(loss + mtl.ridge(U) + mtl.half_squared_group_norm(V))
+    problem.solve("clique_generation", max_iter=2)
+    problem.solve("clique_generation", max_iter=2, max_edges=2)
 
 
 def labellings():
