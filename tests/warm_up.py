@@ -20,7 +20,7 @@ def dual_ascent():
     tasks = data()
     W = mtl.Weights(tasks)
     norm = mtl.mkl_norm(W, [mtl.similarities.union(), mtl.similarities.individual()], p=2.0)
-    mtl.minimize(mtl.hinge_loss(W, tasks) + norm).solve("dual_ascent", max_iter=2)
+    mtl.minimize(mtl.hinge_loss(W, tasks) + norm).solve("dual_ascent")
 
 
 def coordinate_descent():
@@ -35,9 +35,8 @@ def label_graph():
     star = mtl.datasets.make_label_graph(5, 4, [(0, 1), (0, 2)], n_train=20, random_state=0)
     U, V = mtl.NodeWeights(star.train), mtl.EdgeWeights(star.train)
     loss = mtl.clique_hinge(U, V, star.train)
-    problem = mtl.minimize(loss + mtl.ridge(U) + mtl.half_squared_group_norm(V))
-    problem.solve("clique_generation", max_iter=2)
-    problem.solve("clique_generation", max_iter=2, max_edges=2)
+    for penalty in (mtl.half_squared_group_norm(V), mtl.ridge(V)):
+        mtl.minimize(loss + mtl.ridge(U) + penalty).solve("clique_generation", max_iter=2)
 
 
 def labellings():
