@@ -234,8 +234,8 @@ def _claim(**changed):
     )
 
 
-#: forgery, what the checker says of it
-FORGERIES = [
+#: forgery of what is claimed or of the intervals, what the checker says of it
+FORGED_CLAIMS = [
     (_wider, "do not reach from 0.1 "),
     (_claim(high=lambda x: 2.0 * x), "do not reach"),
     (_stretched, "regret of .* is below"),
@@ -244,6 +244,10 @@ FORGERIES = [
     (_claim(regret=lambda x: 0.5 * x), "regret of .* is below"),
     (_claim(score=lambda x: x + 1e-3), "is not that of the chosen fit"),
     (_claim(chosen=lambda x: 1.1 * x), "of which it has no fit"),
+]  # fmt: skip
+
+#: the same of weights, multipliers, folds and of what the file says
+FORGED_PARTS = [
     (_better_weights, "relative gap"),
     (_weights_beyond_float64, "relative gap of inf"),
     (_other_multipliers, "regret of .* is below"),
@@ -276,13 +280,22 @@ def refusal(path, *named):
     return "; ".join(verdict.notes)
 
 
-@for_each("forge,reason", FORGERIES)
-def test_forged_choices_are_refused(honest, tmp_path, forge, reason):
+def check_refused(honest, folder, forge, reason):
     _, tasks, choice = honest
     forged = copy.deepcopy(choice)
     forge(forged)
-    said = refusal(write_choice(tmp_path / "forged", forged), tasks)
+    said = refusal(write_choice(folder / "forged", forged), tasks)
     assert re.search(reason, said), said
+
+
+@for_each("forge,reason", FORGED_CLAIMS)
+def test_forged_claims_are_refused(honest, tmp_path, forge, reason):
+    check_refused(honest, tmp_path, forge, reason)
+
+
+@for_each("forge,reason", FORGED_PARTS)
+def test_forged_parts_are_refused(honest, tmp_path, forge, reason):
+    check_refused(honest, tmp_path, forge, reason)
 
 
 def test_choices_are_of_the_data_and_model_that_are_named(honest, tmp_path):
