@@ -212,10 +212,11 @@ class BlockLoss:
     left: Any
     right: sparse.csr_array  # (m, tasks of the loss), with the map's coefficient
 
-    def inputs(self, i: int) -> np.ndarray:
+    def inputs(self, i: int) -> Any:
+        """Those of a task, dense or sparse as they are."""
         X = self.loss.tasks.inputs[i]
         X = X if self.left is None else X @ self.left
-        return X.toarray() if sparse.issparse(X) else np.asarray(X, float)
+        return sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X, float)
 
 
 def member_of(loss: LossTerm, index: int, block: str, n_tasks: int, u) -> BlockLoss | None:
@@ -283,22 +284,20 @@ def _solved(together, directions, owner, kinds, residual, block) -> list[np.ndar
     used = np.flatnonzero(np.any([unit.part != 0.0 for unit in together], axis=0))
     wanted = [-(residual[block][kinds[owner[c]].rows] @ directions[:, [c]].toarray().ravel()) for c in used]
     wanted = np.concatenate([*wanted, np.zeros(0)])
-    squares, designs, firsts = np.zeros(wanted.size), [], []
-    for unit in together:
-        X = unit.member.inputs(unit.task)
-        Z = np.hstack([X[:, kinds[owner[c]].rows] * unit.part[c] for c in used] + [np.zeros((len(X), 0))])
-        squares += np.einsum("ij,ij->j", Z, Z)
-        designs.append(Z * unit.room[:, None])
-    length = np.sqrt(squares)
-    length[length == 0.0] = 1.0
+    rows = [kinds[owner[c]].rows for c in used]
+    designs = [_design(unit, unit.part[used], rows) for unit in together]
+    squares = sum((_squares(Z) for Z in designs), np.zeros(wanted.size))
+    length = np.sqrt(np.where(squares > 0.0, squares, 1.0))
+    designs = [_scaled(Z, unit.room, 1.0 / length) for unit, Z in zip(together, designs, strict=True)]
     wanted = wanted / length
-    for Z in designs:
-        Z /= length
     by_task: dict[int, list[int]] = {}
     for k, unit in enumerate(together):
         by_task.setdefault(unit.task, []).append(k)
-    # intercepts first: what their sums ask for, and designs without what they see
+    # intercepts first: what their sums ask for, and what designs have of them
     firsts = [np.zeros(unit.room.size) for unit in together]
+    seen: list[tuple[np.ndarray, np.ndarray]] = [
+        (np.zeros((n.size, 0)), np.zeros((0, wanted.size))) for n in firsts
+    ]
     for task, some in by_task.items():
         names = sorted({name for k in some for name in together[k].member.loss.intercepts})
         if not names:
@@ -315,35 +314,58 @@ def _solved(together, directions, owner, kinds, residual, block) -> list[np.ndar
         Q, s, Vt = Q[:, alive], s[alive], Vt[alive]
         first = Q @ ((Vt @ -np.array([residual[name][0, task] for name in names])) / s)
         parts = np.split(Q, ends)
-        for k, part in zip(some, np.split(first, ends), strict=True):
-            firsts[k] = part
-            wanted = wanted - designs[k].T @ part
-        seen = sum(part.T @ designs[k] for k, part in zip(some, parts, strict=True))
-        for k, part in zip(some, parts, strict=True):
-            designs[k] -= part @ seen
-    return [
-        unit.room * (first + t)
-        for unit, first, t in zip(together, firsts, _least_squares(designs, wanted), strict=True)
-    ]
+        image = sum((designs[k].T @ part).T for k, part in zip(some, parts, strict=True))
+        for k, part, own in zip(some, parts, np.split(first, ends), strict=True):
+            firsts[k], seen[k] = own, (part, image)
+            wanted = wanted - designs[k].T @ own
+    changes = _least_squares(designs, seen, wanted)
+    return [unit.room * (first + t) for unit, first, t in zip(together, firsts, changes, strict=True)]
 
 
-def _least_squares(designs: list[np.ndarray], wanted: np.ndarray) -> list[np.ndarray]:
-    """t of least norm with  sum_k designs[k]^T t_k = wanted.
+def _design(unit: _TaskMultipliers, shares: np.ndarray, rows: list[np.ndarray]):
+    """(n, equations): the inputs of the rows of each direction, times the unit's part in it."""
+    X = unit.member.inputs(unit.task)
+    parts = [X[:, some] * share for some, share in zip(rows, shares.tolist(), strict=True)]
+    if not parts:
+        return np.zeros((X.shape[0], 0))
+    return sparse.csr_array(sparse.hstack(parts)) if sparse.issparse(X) else np.hstack(parts)
+
+
+def _squares(Z) -> np.ndarray:
+    """Squared lengths of columns."""
+    return np.asarray(Z.multiply(Z).sum(axis=0)) if sparse.issparse(Z) else np.einsum("ij,ij->j", Z, Z)
+
+
+def _scaled(Z, rows: np.ndarray, columns: np.ndarray):
+    if sparse.issparse(Z):
+        return sparse.csr_array(sparse.diags_array(rows) @ Z @ sparse.diags_array(columns))
+    return Z * rows[:, None] * columns
+
+
+def _least_squares(
+    designs: list, seen: list[tuple[np.ndarray, np.ndarray]], wanted: np.ndarray
+) -> list[np.ndarray]:
+    """t of least norm with  sum_k (designs[k] - part_k image_k)^T t_k = wanted, (part, image) = seen[k].
 
     Large designs go by their Gram matrix, less exact, and the rounds refine it.
     """
-    rows = [len(Z) for Z in designs]
+    rows = [Z.shape[0] for Z in designs]
     if wanted.size == 0:
         return [np.zeros(n) for n in rows]
     if sum(rows) * wanted.size <= SETTINGS.orthogonal_entries or sum(rows) < wanted.size:
-        Z = np.vstack(designs)
+        dense = (Z.toarray() if sparse.issparse(Z) else Z for Z in designs)
+        Z = np.vstack([Z - part @ image for Z, (part, image) in zip(dense, seen, strict=True)])
         if Z.size <= SETTINGS.orthogonal_entries:
             t = np.linalg.lstsq(Z.T, wanted, rcond=None)[0]
         else:  # the same change, of a Gram matrix of the rows
             t = _solution(Z @ Z.T, Z @ wanted)
         return np.split(t, np.cumsum(rows)[:-1])
-    by = _solution(sum(Z.T @ Z for Z in designs), wanted)
-    return [Z @ by for Z in designs]
+    gram = sum(Z.T @ Z for Z in designs)
+    gram = gram.toarray() if sparse.issparse(gram) else gram
+    for image in {id(image): image for _, image in seen}.values():  # a task's units have it in common
+        gram -= image.T @ image
+    by = _solution(gram, wanted)
+    return [Z @ by - part @ (image @ by) for Z, (part, image) in zip(designs, seen, strict=True)]
 
 
 def _solution(gram, wanted) -> np.ndarray:

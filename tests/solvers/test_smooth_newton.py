@@ -51,6 +51,7 @@ PENALTIES = {
     "l1 and ridge": lambda W: mtl.l1_norm(W) + 0.5 * mtl.ridge(W),
     "l21 and ridge": lambda W: 2 * mtl.l21_norm(W) + 0.5 * mtl.ridge(W),
     "ridge": lambda W: 0.3 * mtl.ridge(W),
+    "mean and ridge": lambda W: 3 * mtl.mean_regularizer(W) + 0.3 * mtl.ridge(W),
 }
 
 
@@ -128,13 +129,16 @@ def test_more_features_than_samples_go_by_the_kernel(twice):
     _agrees(mtl.minimize(mtl.logistic_loss(W, tasks) + 0.05 * mtl.ridge(W)), tol=1e-7)
 
 
+@for_each("penalty", ["ridge", "mean", "mean and ridge"])
 @for_each("weight", [1e-4, 1e4])
-def test_a_ridge_of_any_strength(weight):
+def test_a_quadratic_penalty_of_any_strength(penalty, weight):
     X, _, _ = _data()
     tasks = mtl.Tasks.shared(np.column_stack([X[:, :15], 1e3 * X[:, :2], np.ones(N)]), _signs())
     W = mtl.Weights(tasks, intercept=True)
-    problem = mtl.minimize(mtl.logistic_loss(W, tasks) + weight * mtl.ridge(W))
-    assert problem.solve(solver="proximal_gradient", tol=1e-8, max_iter=100).status == "optimal"
+    quadratics = PENALTIES | {"mean": mtl.mean_regularizer}
+    problem = mtl.minimize(mtl.logistic_loss(W, tasks) + weight * quadratics[penalty](W))
+    solver = "proximal_gradient.ridge_newton"
+    assert problem.solve(solver, tol=1e-8, max_iter=100).status == "optimal"
 
 
 @pytest.mark.slow

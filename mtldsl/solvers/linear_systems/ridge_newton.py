@@ -1,6 +1,6 @@
-"""Newton's method for a smooth loss under a ridge, all tasks at once: conjugate gradients, preconditioned by factors of earlier Hessians.
+"""Newton's method for a smooth loss under a quadratic penalty, all tasks at once: conjugate gradients, preconditioned by factors of earlier Hessians.
 
-Where all slopes curve alike - at constant predictions, the start - one Gram matrix gives every task's Hessian. Its factors serve as long
+Where a ridge is all there is, each task has steps of its own; a penalty that couples tasks makes one step of them. Where all slopes curve alike - at constant predictions, the start - one Gram matrix gives every task's Hessian. Its factors serve as long
 as conjugate gradients come through with few products; then the tasks have new ones of their own.
 Source: Dembo, Eisenstat and Steihaug, "Inexact Newton methods", SIAM J. Numer. Anal. 19 (1982).
 """
@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from mtldsl.normal_form.form import NormalForm, single_block
+from mtldsl.normal_form.form import FunctionTerm, NormalForm, single_block
 from mtldsl.solvers.coordinate_descent.column_newton import DenseColumns, Design, design_of
 from mtldsl.solvers.design.design import LossState, SmoothLoss, one_smooth_loss
+from mtldsl.solvers.linear_systems.task_matrices import QuadraticHessian
+from mtldsl.solvers.route_table import ModelFacts
 from mtldsl.solvers.solver import Point, Watch
 from mtldsl.utils.caching import cached_on_path
 
@@ -37,6 +40,7 @@ class RidgeNewtonSettings:
     damping_max_share : the same after short steps
     jitter_share      : of its diagonal, added to a matrix before it is factored
     sure_share        : of the target: an estimate below it need not be made finer
+    free_share        : of the largest weight between tasks, up to which a direction has none
     """
 
     diagonal_products: int = 8
@@ -51,6 +55,7 @@ class RidgeNewtonSettings:
     damping_max_share: float = 1.0
     jitter_share: float = 1e-13
     sure_share: float = 0.1
+    free_share: float = 1e-12
 
 
 SETTINGS = RidgeNewtonSettings()
@@ -72,6 +77,55 @@ class FactorCache:
         """A system took so many."""
         self.first = products if self.first is None else self.first
         self.excess += max(products - self.first, 0)
+
+
+@dataclass(frozen=True, eq=False)
+class QuadraticPenalty:
+    """1/2 <V, ridge * V + coupling V> for V (m, d + 1), whose last column, the intercepts, has neither.
+
+    ridge    : (m, d + 1); with a coupling, one number per task
+    coupling : (m, m), or None where tasks are apart
+    """
+
+    ridge: np.ndarray
+    coupling: np.ndarray | None = None
+
+    def product(self, V) -> np.ndarray:
+        image = self.ridge * V
+        if self.coupling is not None:
+            image[:, :-1] += self.coupling @ V[:, :-1]
+        return image
+
+    def pooled(self, per_task) -> np.ndarray:
+        """Every task's number; with a coupling, for which tasks move as one, the sum at each."""
+        return per_task if self.coupling is None else np.full_like(per_task, per_task.sum())
+
+    @cached_property
+    def between_tasks(self) -> np.ndarray:
+        """(m, m): what the coupling and the ridges make of a feature's row."""
+        assert self.coupling is not None
+        return self.coupling + np.diag(self.ridge[:, 0])
+
+    @cached_property
+    def _inverse(self) -> np.ndarray:
+        return np.linalg.pinv(self.between_tasks, rcond=SETTINGS.free_share, hermitian=True)
+
+    def conjugate(self, slope) -> np.ndarray:
+        """(m,) whose sum is the conjugate at the slopes, without what no penalty holds."""
+        if self.coupling is None:
+            squares = np.divide(slope**2, self.ridge, out=np.zeros_like(slope), where=self.ridge > 0)
+            return 0.5 * np.sum(squares, axis=1)
+        inner = slope[:, :-1]
+        return np.full(len(slope), 0.5 * float(np.vdot(inner, self._inverse @ inner)) / len(slope))
+
+    def free(self, slope) -> np.ndarray:
+        """The part of the slopes that no penalty holds."""
+        if self.coupling is None:
+            return np.where(self.ridge > 0, 0.0, slope)
+        inner = slope[:, :-1]
+        left = slope.copy()
+        left[:, :-1] = inner - self.between_tasks @ (self._inverse @ inner)
+        return left
 
 
 class DesignWithIntercept:
@@ -113,24 +167,38 @@ class DesignWithIntercept:
     def _sums(self, flat) -> np.ndarray:
         return flat.sum()[None] if self.m == 1 else np.add.reduceat(flat, self.offsets[:-1])
 
-    def factors(self, D, ridge, jitter: float, anew: bool = True) -> Callable[[np.ndarray], np.ndarray]:
-        """r (m, d + 1) -> about H_i^-1 r_i, H_i = [X_i, 1]^T diag(D_i) [X_i, 1] + diag(ridge_i).
+    def factors(
+        self, D, penalty: QuadraticPenalty, jitter: float, anew: bool = True
+    ) -> Callable[[np.ndarray], np.ndarray]:
+        """r (m, d + 1) -> about H^-1 r, H the blocks [X_i, 1]^T diag(D_i) [X_i, 1] beside the penalty's Hessian.
 
         anew : False: of the curvatures D that they were last made for, where there are such and they still serve
         """
         # what is rented is bought when the rents come up to the price
         if self.made.parts and not anew and self.made.excess <= self.products_worth_factors:
-            return self._of_made(ridge, jitter)
+            return self._of_made(penalty, jitter)
         if not self.has_factors:
-            diagonal = np.column_stack([self.columns.squared_pull(D), self._sums(D)]) + ridge
+            diagonal = np.column_stack([self.columns.squared_pull(D), self._sums(D)]) + penalty.ridge
             diagonal[diagonal <= 0] = 1.0
             return lambda r: r / diagonal
-        self.made.parts = self.columns.gram(D), self.columns.pull(D), self._sums(D)
+        gram = self.columns.gram(D) if penalty.coupling is None else self._mean_gram(D)
+        self.made.parts = gram, self.columns.pull(D), self._sums(D)
         self.made.first, self.made.excess = None, 0
-        return self._of_made(ridge, jitter)
+        return self._of_made(penalty, jitter)
 
-    def _of_made(self, ridge, jitter: float) -> Callable[[np.ndarray], np.ndarray]:
+    def _mean_gram(self, D) -> np.ndarray:
+        """The mean of the tasks' Gram matrices, (1, d, d), of one X."""
+        columns = self.columns.columns[0]
+        return ((columns * D.reshape(self.m, -1).mean(axis=0)) @ columns.T)[None]
+
+    def _of_made(self, penalty: QuadraticPenalty, jitter: float) -> Callable[[np.ndarray], np.ndarray]:
         gram, border, totals = self.made.parts
+        ridge = penalty.ridge
+        if penalty.coupling is not None:
+            border = border if self.centred else np.zeros_like(border)
+            mean = border.mean(axis=0)
+            centred = gram[0] - np.outer(mean, mean) / totals.mean()
+            return _coupled(*np.linalg.eigh(centred), border, totals, penalty, jitter)
         if len(gram) == 1 and np.all(ridge == ridge[0]):  # one Hessian for all tasks
             one = self._factor(gram[0], border[0], totals[0], ridge[0], jitter)
             return lambda r: _solve(one, r.T).T
@@ -158,16 +226,39 @@ class DesignWithIntercept:
             jitter *= 100.0
 
 
+def _coupled(
+    values, vectors, border, totals, penalty: QuadraticPenalty, jitter: float
+) -> Callable[[np.ndarray], np.ndarray]:
+    """r -> about H^-1 r with a coupling of tasks, as if a task's Gram matrix were totals_i / mean(totals) times one Q diag(values) Q^T.
+
+    border : (m, d) what a Gram matrix has beside intercepts
+    """
+    root = np.sqrt(totals / totals.mean())
+    levels, rotation = np.linalg.eigh(penalty.between_tasks / np.outer(root, root))
+    left = rotation.T / root
+    values, levels = np.maximum(values, 0.0), np.maximum(levels, 0.0)
+    over = levels[:, None] + values
+    over = 1.0 / (over + jitter * over.max())
+
+    def apply(r):
+        inner, last = r[:, :-1], r[:, -1]
+        image = left @ (inner - border * (last / totals)[:, None])
+        image = left.T @ (over * (image @ vectors)) @ vectors.T
+        return np.column_stack([image, (last - np.einsum("ij,ij->i", border, image)) / totals])
+
+    return apply
+
+
 def _solve(factor, r) -> np.ndarray:
     """As scipy's cho_solve, whose questions about its arguments take longer than a small system."""
     return dpotrs(factor, r, lower=True)[0]
 
 
 class RidgeNewton:
-    """Minimises loss + 1/2 sum ridge V^2 over V (m, d + 1), the last column being the intercepts, where ridge is zero. `report(state, steps)` as a look pays; True ends the run."""
+    """Minimises loss + penalty over V (m, d + 1), the last column being the intercepts. `report(state, steps)` as a look pays; True ends the run."""
 
-    def __init__(self, loss: SmoothLoss, inputs: DesignWithIntercept, ridge, tol: float):
-        self.loss, self.inputs, self.ridge, self.target = loss, inputs, ridge, 0.8 * tol
+    def __init__(self, loss: SmoothLoss, inputs: DesignWithIntercept, penalty: QuadraticPenalty, tol: float):
+        self.loss, self.inputs, self.penalty, self.target = loss, inputs, penalty, 0.8 * tol
         self.factors: Callable[[np.ndarray], np.ndarray] | None = None
         self.products, self.damping = 0, SETTINGS.damping_min_share
         self.unit = loss.largest_curvature()
@@ -176,9 +267,10 @@ class RidgeNewton:
         z = self.inputs.forward(V)
         state, steps, reported, stuck = LossState(self.loss, z, V), 0, 0, False
         while True:
-            slope = self.inputs.pull(state.u) + self.ridge * V
+            pulled = self.penalty.product(V)
+            slope = self.inputs.pull(state.u) + pulled
             gaps = self._gaps(state, slope)
-            objective = float(state.values.sum()) + 0.5 * float(np.vdot(self.ridge * V, V))
+            objective = float(state.values.sum()) + 0.5 * float(np.vdot(pulled, V))
             scale = max(abs(objective), np.finfo(float).tiny)
             gap = float(gaps.sum()) / scale
             if SETTINGS.sure_share * self.target < gap <= self.target and self.inputs.centred:
@@ -202,20 +294,21 @@ class RidgeNewton:
     def _balanced_gap(self, state: LossState) -> float:
         """With the slopes balanced, as intercepts ask of a dual point: exact but for third orders, at the price of a product."""
         sums, totals = state.sums, self.loss.sums(state.curvature)
-        slope = self.inputs.pull(self.loss.balanced(state.u, state.curvature)) + self.ridge * state.W
-        held = self.ridge > 0
+        slope = self.inputs.pull(self.loss.balanced(state.u, state.curvature))
+        slope += self.penalty.product(state.W)
         paid = np.divide(sums**2, totals, out=np.zeros_like(sums), where=totals > 0)
-        return 0.5 * float(np.sum(slope[held] ** 2 / self.ridge[held]) + np.sum(paid))
+        return float(self.penalty.conjugate(slope).sum()) + 0.5 * float(np.sum(paid))
 
     def _gaps(self, state: LossState, slope) -> np.ndarray:
-        """Every task's duality gap with the slopes as dual point; what intercepts would still bring is estimated."""
-        held = self.ridge > 0
-        gaps = 0.5 * np.sum(np.divide(slope**2, self.ridge, out=np.zeros_like(slope), where=held), axis=1)
-        free = np.where(held, 0.0, slope)
-        if free.any():
-            totals = self.loss.sums(self._curved(state))
-            gaps = gaps + np.sum(free**2, axis=1) / totals
-        return gaps
+        """Every task's duality gap with the slopes as dual point; what intercepts and other free weights would still bring is estimated."""
+        gaps, free = self.penalty.conjugate(slope), self.penalty.free(slope)
+        if not free.any():
+            return gaps
+        if self.penalty.coupling is None:
+            return gaps + np.sum(free**2, axis=1) / self.loss.sums(self._curved(state))
+        if self.factors is None:  # the start
+            return np.full_like(gaps, np.inf)
+        return gaps + float(np.vdot(free, self.factors(free))) / len(gaps)
 
     # ----------------------------------------------------------------------------------------------- steps
 
@@ -228,7 +321,9 @@ class RidgeNewton:
         """- H^-1 slope, within `goal` of the preconditioned residual's norm, task by task."""
         D = self._curved(state)
         if self.factors is None or self.products > self.inputs.products_worth_factors:
-            self.factors = self.inputs.factors(D, self.ridge, SETTINGS.jitter_share, self.factors is not None)
+            self.factors = self.inputs.factors(
+                D, self.penalty, SETTINGS.jitter_share, self.factors is not None
+            )
         step = self._conjugate_gradients(D, slope, goal)
         self.inputs.made.serve(self.products)
         return step
@@ -237,17 +332,17 @@ class RidgeNewton:
         assert self.factors is not None
         x, r = np.zeros_like(slope), -slope
         y = self.factors(r)
-        p, size = y.copy(), np.einsum("ij,ij->i", r, y)
+        p, size = y.copy(), self._products(r, y)
         enough, self.products = goal**2 * size, 0
         while self.products < SETTINGS.cg_iterations:
             self.products += 1
-            Hp = self.inputs.pull(D * self.inputs.forward(p)) + self.ridge * p
-            along = np.einsum("ij,ij->i", p, Hp)
+            Hp = self.inputs.pull(D * self.inputs.forward(p)) + self.penalty.product(p)
+            along = self._products(p, Hp)
             t = np.divide(size, along, out=np.zeros_like(size), where=along > 0)
             x += t[:, None] * p
             r -= t[:, None] * Hp
             y = self.factors(r)
-            before, size = size, np.einsum("ij,ij->i", r, y)
+            before, size = size, self._products(r, y)
             if np.all(size <= enough):
                 break
             share = np.divide(size, before, out=np.zeros_like(size), where=before > 0)
@@ -255,20 +350,23 @@ class RidgeNewton:
             p[size <= enough] = 0.0
         return x
 
+    def _products(self, V, U) -> np.ndarray:
+        """(m,) inner products task by task, or of all tasks that move as one."""
+        return self.penalty.pooled(np.einsum("ij,ij->i", V, U))
+
     def _move(self, state: LossState, step, slope) -> bool:
         """As far as each task's objective falls as promised; whether any moved."""
         dz = self.inputs.forward(step)
-        promised = np.einsum("ij,ij->i", slope, step)
-        linear = np.einsum("ij,ij->i", self.ridge * state.W, step)
-        square = 0.5 * np.einsum("ij,ij->i", self.ridge * step, step)
+        image, pooled = self.penalty.product(step), self.penalty.pooled
+        promised = self._products(slope, step)
+        linear, square = self._products(image, state.W), 0.5 * self._products(image, step)
         fraction = np.where(promised < 0, 1.0, 0.0)
         while True:
             z = state.z + (dz if fraction.min() == 1.0 else self.loss.spread(fraction) * dz)
             values = self.loss.values(z)
-            change = values - state.values + fraction * (linear + fraction * square)
-            allowed = SETTINGS.decrease_share * fraction * promised + SETTINGS.rounding_share * np.abs(
-                state.values
-            )
+            change = pooled(values - state.values) + fraction * (linear + fraction * square)
+            rounding = SETTINGS.rounding_share * pooled(np.abs(state.values))
+            allowed = SETTINGS.decrease_share * fraction * promised + rounding
             fails = ~(change <= allowed) & (fraction > 0)
             if not fails.any():
                 break
@@ -287,39 +385,67 @@ class RidgeNewton:
 
 
 # --------------------------------------------------------------------------------------------------------------
-# Smooth losses under a ridge and nothing else.
+# Smooth losses under quadratic penalties and nothing else.
 
 
 def unsupported_reason(form: NormalForm) -> str | None:
-    """None for one smooth loss that is a sum over samples, not quadratic, of one matrix under ridges of all its entries; else a sentence."""
+    """None for one smooth loss that is a sum over samples, not quadratic, of one matrix under ridges of all its entries or quadratic
+    penalties between tasks; else a sentence."""
     facts = one_smooth_loss(form)
     if isinstance(facts, str):
         return facts
     for f in form.functions:
-        if f.atom.entry_quadratic is None:
-            return f"{f.typed} is not a sum of squares."
-    return None if np.all(_ridge(form, facts.shape) > 0) else "some entries have no ridge."
+        if f.atom.entry_quadratic is None and QuadraticHessian.of(f) is None:
+            return f"{f.typed} is not quadratic."
+    penalty = _penalty(form, facts.shape)
+    if penalty.coupling is None:
+        return None if np.all(penalty.ridge[:, :-1] > 0) else "some entries have no ridge."
+    sizes = ModelFacts.of(form)
+    one_dense = facts.loss.is_shared_complete and not sizes.is_sparse
+    if not one_dense or sizes.features > min(sizes.samples, SETTINGS.hessian_rows):
+        return (
+            f"a penalty between tasks needs one dense X here, of up to {SETTINGS.hessian_rows} features "
+            "and no fewer rows."
+        )
+    if np.any(penalty.ridge[:, :-1] != penalty.ridge[:, :1]):
+        return "features have ridges of their own beside a penalty between tasks."
+    return None
 
 
-def _ridge(form: NormalForm, shape) -> np.ndarray:
-    """(m, d)."""
-    total = np.zeros(shape)
+def _penalty(form: NormalForm, shape) -> QuadraticPenalty:
+    """All of the form's functions together."""
+    d, m = shape
+    ridge, coupling = np.zeros((m, d + 1)), None
     for f in form.functions:
-        weights = f.atom.entry_quadratic
-        assert weights is not None  # unsupported_reason() was asked
-        total += f.coefficient * np.asarray(weights)
-    return np.ascontiguousarray(total.T)
+        if f.atom.entry_quadratic is not None:
+            ridge[:, :-1] += f.coefficient * np.broadcast_to(f.atom.entry_quadratic, shape).T
+            continue
+        hessian = QuadraticHessian.of(f)
+        assert hessian is not None  # unsupported_reason() was asked
+        if hessian.coupling is None:
+            ridge[:, :-1] += np.broadcast_to(hessian.weights, shape).T
+        else:
+            coupling = hessian.coupling if coupling is None else coupling + hessian.coupling
+    return QuadraticPenalty(ridge, coupling)
+
+
+def _slope(f: FunctionTerm, W) -> np.ndarray:
+    if f.atom.entry_quadratic is not None:
+        return f.coefficient * np.asarray(f.atom.entry_quadratic) * W
+    hessian = QuadraticHessian.of(f)
+    assert hessian is not None  # unsupported_reason() was asked
+    return hessian.product(W)
 
 
 def solve(form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch) -> Point:
     facts = single_block(form)
     assert not isinstance(facts, str)  # unsupported_reason() was asked
-    ridge, samples, centred = (
-        _ridge(form, facts.shape),
+    penalty, samples, centred = (
+        _penalty(form, facts.shape),
         SmoothLoss.of(facts.loss),
         facts.intercept is not None,
     )
-    m, d = ridge.shape
+    d, m = facts.shape
     V = np.zeros((m, d + 1))
     if start is not None:
         V[:, :-1] = start.blocks[facts.name].T
@@ -333,8 +459,7 @@ def solve(form: NormalForm, tol: float, max_iter: int, start: Point | None, watc
             blocks[facts.intercept] = state.W[:, -1][None, :].copy()
         duals: Any = None
         if len(form.functions) > 1:
-            squares = [f.coefficient * np.asarray(f.atom.entry_quadratic) for f in form.functions]
-            duals = [square * blocks[facts.name] for square in squares]
+            duals = [_slope(f, blocks[facts.name]) for f in form.functions]
         u = samples.balanced(state.u, state.curvature) if centred else state.u.copy()
         last[:] = [Point(blocks, [u], duals, steps)]
         return watch(last[0])
@@ -342,6 +467,6 @@ def solve(form: NormalForm, tol: float, max_iter: int, start: Point | None, watc
     # along a path those of the value before do: what ridges add to them is known
     hessians = cached_on_path(facts.loss, "hessians", FactorCache)
     inputs = DesignWithIntercept(design_of(facts.loss), centred, hessians)
-    steps = RidgeNewton(samples, inputs, np.column_stack([ridge, np.zeros(m)]), tol)
+    steps = RidgeNewton(samples, inputs, penalty, tol)
     steps.run(V, max_iter, report, lambda: watch.expired)
     return last[0]

@@ -377,7 +377,7 @@ METHODS = (
     ),
     Method(
         "ridge_newton",
-        "Newton's method beside ridges",
+        "Newton's method beside quadratic penalties",
         ridge_newton.unsupported_reason,
         lambda *run: (ridge_newton.solve(*run), True),
     ),
