@@ -295,9 +295,7 @@ def _solved(together, directions, owner, kinds, residual, block) -> list[np.ndar
         by_task.setdefault(unit.task, []).append(k)
     # intercepts first: what their sums ask for, and what designs have of them
     firsts = [np.zeros(unit.room.size) for unit in together]
-    seen: list[tuple[np.ndarray, np.ndarray]] = [
-        (np.zeros((n.size, 0)), np.zeros((0, wanted.size))) for n in firsts
-    ]
+    seen: list[Any] = [(np.zeros((n.size, 0)), np.zeros((0, wanted.size))) for n in firsts]
     for task, some in by_task.items():
         names = sorted({name for k in some for name in together[k].member.loss.intercepts})
         if not names:
@@ -360,7 +358,7 @@ def _least_squares(
         else:  # the same change, of a Gram matrix of the rows
             t = _solution(Z @ Z.T, Z @ wanted)
         return np.split(t, np.cumsum(rows)[:-1])
-    gram = sum(Z.T @ Z for Z in designs)
+    gram: Any = sum(Z.T @ Z for Z in designs)
     gram = gram.toarray() if sparse.issparse(gram) else gram
     for image in {id(image): image for _, image in seen}.values():  # a task's units have it in common
         gram -= image.T @ image

@@ -198,6 +198,17 @@ PATTERNS: tuple[RoutePattern, ...] = (
         when=takes_few_passes,
     ),
     RoutePattern(
+        "few sparse samples",
+        "samples with few features in common: a step of one multiplier leaves the others as they are",
+        first=("dual_ascent",),
+        where={
+            "loss": ("piecewise_quadratic",),
+            "losses": (1,),
+            "is_sparse": (True,),
+            "samples_per_feature": SizeRange(most=1),
+        },
+    ),
+    RoutePattern(
         "tied tasks, few samples per feature",
         "Newton's system has features x tasks unknowns, those of ADMM are factorized once",
         first=("admm",),

@@ -422,7 +422,7 @@ def _penalty(form: NormalForm, shape) -> QuadraticPenalty:
             continue
         hessian = QuadraticHessian.of(f)
         assert hessian is not None  # unsupported_reason() was asked
-        if hessian.coupling is None:
+        if hessian.weights is not None:
             ridge[:, :-1] += np.broadcast_to(hessian.weights, shape).T
         else:
             coupling = hessian.coupling if coupling is None else coupling + hessian.coupling
