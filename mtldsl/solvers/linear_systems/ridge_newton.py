@@ -19,7 +19,6 @@ from mtldsl.normal_form.form import FunctionTerm, NormalForm, single_block
 from mtldsl.solvers.coordinate_descent.column_newton import DenseColumns, Design, design_of
 from mtldsl.solvers.design.design import LossState, SmoothLoss, one_smooth_loss
 from mtldsl.solvers.linear_systems.task_matrices import QuadraticHessian
-from mtldsl.solvers.route_table import ModelFacts
 from mtldsl.solvers.solver import Point, Watch
 from mtldsl.utils.caching import cached_on_path
 
@@ -31,12 +30,14 @@ class RidgeNewtonSettings:
     diagonal_products : that a diagonal costs, and saves as soon as slopes curve otherwise
     hessian_rows      : of a Hessian that is formed
     hessian_entries   : of all tasks' Hessians
+    coupled_rows      : of the one that penalties between tasks are diagonalized with
     cg_iterations     : in one step
     forcing_share     : of the residual, what conjugate gradients leave at most
     decrease_share    : of the promised decrease, which a step keeps
     step_min_share    : of a step, below which a task does not move
     rounding_share    : of a task's loss: a rise below it is rounding
-    damping_min_share : of the largest curvature, which every sample has at least
+    damping_share     : of the largest curvature, which every sample has at least in the first step
+    damping_min_share : the same after long steps
     damping_max_share : the same after short steps
     jitter_share      : of its diagonal, added to a matrix before it is factored
     sure_share        : of the target: an estimate below it need not be made finer
@@ -46,11 +47,13 @@ class RidgeNewtonSettings:
     diagonal_products: int = 8
     hessian_rows: int = 1500
     hessian_entries: int = 20_000_000
+    coupled_rows: int = 600
     cg_iterations: int = 200
     forcing_share: float = 0.1
     decrease_share: float = 1e-4
     step_min_share: float = 2.0**-20
     rounding_share: float = 1e-14
+    damping_share: float = 0.1
     damping_min_share: float = 1e-6
     damping_max_share: float = 1.0
     jitter_share: float = 1e-13
@@ -89,6 +92,11 @@ class QuadraticPenalty:
 
     ridge: np.ndarray
     coupling: np.ndarray | None = None
+
+    @property
+    def is_uniform(self) -> bool:
+        """Tell whether it is the same for all features, so that a rotation of them changes nothing."""
+        return bool(np.all(self.ridge[:, :-1] == self.ridge[:, :1]))
 
     def product(self, V) -> np.ndarray:
         image = self.ridge * V
@@ -260,7 +268,7 @@ class RidgeNewton:
     def __init__(self, loss: SmoothLoss, inputs: DesignWithIntercept, penalty: QuadraticPenalty, tol: float):
         self.loss, self.inputs, self.penalty, self.target = loss, inputs, penalty, 0.8 * tol
         self.factors: Callable[[np.ndarray], np.ndarray] | None = None
-        self.products, self.damping = 0, SETTINGS.damping_min_share
+        self.products, self.damping = 0, SETTINGS.damping_share
         self.unit = loss.largest_curvature()
 
     def run(self, V, max_iter: int, report: Callable[[LossState, int], bool], expired: Callable[[], bool]):
@@ -400,16 +408,10 @@ def unsupported_reason(form: NormalForm) -> str | None:
     penalty = _penalty(form, facts.shape)
     if penalty.coupling is None:
         return None if np.all(penalty.ridge[:, :-1] > 0) else "some entries have no ridge."
-    sizes = ModelFacts.of(form)
-    one_dense = facts.loss.is_shared_complete and not sizes.is_sparse
-    if not one_dense or sizes.features > min(sizes.samples, SETTINGS.hessian_rows):
-        return (
-            f"a penalty between tasks needs one dense X here, of up to {SETTINGS.hessian_rows} features "
-            "and no fewer rows."
-        )
-    if np.any(penalty.ridge[:, :-1] != penalty.ridge[:, :1]):
-        return "features have ridges of their own beside a penalty between tasks."
-    return None
+    tasks = facts.loss.tasks
+    if not facts.loss.is_shared_complete or tasks.is_sparse or min(tasks.X.shape) > SETTINGS.coupled_rows:
+        return f"a penalty between tasks needs one dense X here, of up to {SETTINGS.coupled_rows} rows or features."
+    return None if penalty.is_uniform else "features have ridges of their own beside a penalty between tasks."
 
 
 def _penalty(form: NormalForm, shape) -> QuadraticPenalty:
@@ -445,16 +447,24 @@ def solve(form: NormalForm, tol: float, max_iter: int, start: Point | None, watc
         SmoothLoss.of(facts.loss),
         facts.intercept is not None,
     )
-    d, m = facts.shape
-    V = np.zeros((m, d + 1))
+    design = design_of(facts.loss)
+    basis = None
+    if penalty.coupling is not None and design.X.shape[0] < design.n_features:
+        # the penalty is the same for all features, so that weights have no part that no row sees
+        basis, triangle = cached_on_path(facts.loss, "rows", lambda: np.linalg.qr(design.X.T))
+        design = Design(np.ascontiguousarray(triangle.T), design.n_tasks)
+        penalty = _penalty(form, (design.n_features, design.n_tasks))
+    V = np.zeros((design.n_tasks, design.n_features + 1))
     if start is not None:
-        V[:, :-1] = start.blocks[facts.name].T
+        W = start.blocks[facts.name].T
+        V[:, :-1] = W if basis is None else W @ basis
         if facts.intercept is not None:
             V[:, -1] = start.blocks[facts.intercept][0]
     last: list[Point] = []
 
     def report(state: LossState, steps: int) -> bool:
-        blocks = {facts.name: np.ascontiguousarray(state.W[:, :-1].T)}
+        W = state.W[:, :-1].T
+        blocks = {facts.name: np.ascontiguousarray(W) if basis is None else basis @ W}
         if facts.intercept is not None:
             blocks[facts.intercept] = state.W[:, -1][None, :].copy()
         duals: Any = None
@@ -466,7 +476,7 @@ def solve(form: NormalForm, tol: float, max_iter: int, start: Point | None, watc
 
     # along a path those of the value before do: what ridges add to them is known
     hessians = cached_on_path(facts.loss, "hessians", FactorCache)
-    inputs = DesignWithIntercept(design_of(facts.loss), centred, hessians)
+    inputs = DesignWithIntercept(design, centred, hessians)
     steps = RidgeNewton(samples, inputs, penalty, tol)
     steps.run(V, max_iter, report, lambda: watch.expired)
     return last[0]
