@@ -293,7 +293,8 @@ def _certificate(record: dict) -> Group:
     else:
         why = found["status"].replace("_", " ")
         why = "stopped by the rule for a small graph" if why == "selected" else why
-        claim = Text(f"Not to the accuracy asked for: {why}. ", BAD)
+        away = found["status"] == "unattained"
+        claim = Text("No weights are best. " if away else f"Not to the accuracy asked for: {why}. ", BAD)
         claim.append(f"Proven is only: {proven}" if bounded else "Nothing is proven.", "default")
     return section("Certificate", pairs(rows), claim)
 

@@ -472,6 +472,8 @@ def _unfinished(facts: ReportContext) -> list[str]:
     solution = facts.solution
     if solution.is_certified or not solution.verified:
         return []
+    if solution.status == "unattained":
+        return [f"{solution.note[:1].upper()}{solution.note[1:]}."]
     if np.isfinite(solution.relative_gap):
         return [f"The solve ended before the proof did: another solution may be better, by {100 * solution.relative_gap:.2g} % of the objective at most."]  # fmt: skip
     return ["The solve ended before the proof did: how much better another solution may be is not known."]

@@ -296,12 +296,17 @@ def test_the_verdict_is_that_of_a_separation_program(loss, turn):
         assert verdicts == ({True, False} if held == "free" and loss != "squared_hinge_loss" else {False})
 
 
-def test_who_says_that_weights_grow_for_ever():
+def test_who_says_that_weights_grow_for_ever(tmp_path):
     X = np.arange(10.0)[:, None]
     tasks = mtl.Tasks.shared(X, np.where(X > 4.5, 1.0, -1.0))
-    solution = mtl.minimize(mtl.logistic_loss(mtl.Weights(tasks, intercept=True), tasks)).solve()
+    problem = mtl.minimize(mtl.logistic_loss(mtl.Weights(tasks, intercept=True), tasks))
+    solution = problem.solve()
     assert solution.status == "unattained" and not solution.is_certified
     assert "no weights attain the infimum" in str(solution) and "ridge(W)" in str(solution)
+    check = problem.cross_check(solution)
+    assert check.agrees and "no weights are best, so that each side stops" in check.notes[0]
+    page = solution.report(tmp_path / "page.html", bootstrap=0).read_text("utf-8")
+    assert "No weights attain the infimum: task" in page and "ended before the proof" not in page
     with pytest.warns(ConvergenceWarning, match="unattained"):
         MultiTaskClassifier("logistic_loss(W, tasks)").fit(X, (X[:, 0] > 4.5).astype(int))
     with warnings.catch_warnings():
