@@ -116,6 +116,10 @@ class Loss(Atom):
         """f*(u) - <u, y> as a function of n = ||u / sqrt(s)||, where `radial` and no sum over samples; dom f* is n <= 1."""
         raise NotImplementedError
 
+    def label_sizes(self, y) -> np.ndarray:
+        """The sizes of labels in the unit of predictions: what <u, y> rounds like in a conjugate."""
+        return np.abs(y)
+
     def refuse_weights(self, s) -> None:
         """ValueError where a loss that counts samples is given weights of them."""
         if s is not None:
