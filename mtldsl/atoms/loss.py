@@ -59,6 +59,10 @@ class Loss(Atom):
         for losses whose least value is attained."""
         return None
 
+    def comparisons(self, y):
+        """(r, n) sparse: `falls` has r sides, of these differences of predictions; None where it is about the predictions themselves."""
+        return None
+
     def of_task(self, i: int) -> Loss:
         """The loss of task i, where tasks have losses of their own."""
         return self

@@ -312,3 +312,16 @@ def test_who_says_that_weights_grow_for_ever(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         MultiTaskClassifier("logistic_loss(W, tasks) + 0.1 * ridge(W)").fit(X, (X[:, 0] > 4.5).astype(int))
+
+
+def test_a_perfect_order_of_times_has_no_best_weights():
+    """Events at one time are at risk together, and a row that is censored before the first event tells nothing."""
+    for times, away in (
+        ([6, 5, -4, 3, 2, -1], True),
+        ([6, 5, -4, 2, 3, -1], False),
+        ([6, 5, 4, 3, 3, 1], False),
+    ):
+        tasks = mtl.Tasks.shared(np.arange(6.0)[:, None], np.array(times, float))
+        found = mtl.minimize(mtl.cox_loss(mtl.Weights(tasks), tasks)).solve()
+        assert found.status == ("unattained" if away else "optimal"), times
+        assert not away or (found.unattained.completely == (True,) and found.unattained.limit == 0.0)
