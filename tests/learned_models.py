@@ -8,20 +8,9 @@ ETA, RHO, LOW, HIGH = 0.7, 1.3, 0.05, 20.0
 
 
 def fetr(
-    tasks,
-    loss=mtl.sum_of_squares,
-    more=None,
-    constraints=lambda W: [],
-    first="Sigma1",
-    second="Sigma2",
-    argument=lambda W: W,
-    low=LOW,
-    high=HIGH,
-    eta=ETA,
-    rho=RHO,
-    times=1.0,
-    **weights,
-):
+    tasks, loss=mtl.sum_of_squares, more=None, constraints=lambda W: [], first="Sigma1", second="Sigma2",
+    argument=lambda W: W, low=LOW, high=HIGH, eta=ETA, rho=RHO, times=1.0, **weights,
+):  # fmt: skip
     """Return the model; `first` is the name of the features' precision or a matrix that is given, `times` the coefficient of the penalty."""
     W = mtl.Weights(tasks, **weights)
     A = mtl.FeaturePrecision(tasks, first) if isinstance(first, str) else first

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from sklearn.model_selection import permutation_test_score
 
 import mtldsl as mtl
 from mtldsl.data.input_checks import UnlikeIndexWarning, elsewhere, is_numbered, unlike
-from mtldsl.estimators import MultiTaskClassifier
+from mtldsl.estimators import MultiTaskClassifier, MultiTaskRegressor
 from tests.models import with_weights
 
 pd = pytest.importorskip("pandas")
@@ -102,3 +103,7 @@ def test_rows_of_two_tables_are_not_silently_mismatched():
     for make in (mtl.Tasks.shared, mtl.Tasks.from_classes, MultiTaskClassifier().fit):
         with pytest.warns(UnlikeIndexWarning, match="no row of their index in common, such as 100 and 200"):
             make(far, (Y["pain"] > 0).set_axis(Y.index + 200))
+    # labels that are permuted on purpose are given without an index
+    with pytest.raises(mtl.DataError, match=r"permutation_test_score, give it y.to_numpy\(\)"):
+        permutation_test_score(MultiTaskRegressor(), X, Y, cv=2, n_permutations=2)
+    assert permutation_test_score(MultiTaskRegressor(), X, Y.to_numpy(), cv=2, n_permutations=2)[2] <= 1

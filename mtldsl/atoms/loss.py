@@ -59,6 +59,10 @@ class Loss(Atom):
         for losses whose least value is attained."""
         return None
 
+    def comparisons(self, y):
+        """(r, n) sparse: `falls` has r sides, of these differences of predictions; None where it is about the predictions themselves."""
+        return None
+
     def of_task(self, i: int) -> Loss:
         """The loss of task i, where tasks have losses of their own."""
         return self
@@ -115,6 +119,10 @@ class Loss(Atom):
     def conjugate_of_norm(self, n):
         """f*(u) - <u, y> as a function of n = ||u / sqrt(s)||, where `radial` and no sum over samples; dom f* is n <= 1."""
         raise NotImplementedError
+
+    def label_sizes(self, y) -> np.ndarray:
+        """The sizes of labels in the unit of predictions: what <u, y> rounds like in a conjugate."""
+        return np.abs(y)
 
     def refuse_weights(self, s) -> None:
         """ValueError where a loss that counts samples is given weights of them."""

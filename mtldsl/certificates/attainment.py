@@ -7,6 +7,7 @@ The logistic and the exponential loss of a sample fall towards zero as its margi
 and no penalty or constraint charges for D, F(W + t D) falls strictly in t at every W: no weights are best. Tasks that a penalty between them
 leaves common directions alone (a mean, a graph, a chain) are asked together. Samples whose loss rises on
 both sides (squares, a Poisson count above zero) ask for <x_j, D> = 0. Hinges have minimisers; beside such losses they take part like them.
+The loss of an event falls as its prediction grows beyond those of all rows at risk: Cox's loss asks for differences of rows.
 Signs are proven in float64 where a margin is larger than its rounding, else in rational numbers, which float64 numbers are.
 
 Beside a bounded penalty that is not convex (a capped trace norm, a bound on the rank) D is W itself on the tasks that it separates:
@@ -71,6 +72,7 @@ class PredictionSides:
     side: np.ndarray
     strict: np.ndarray
     farthest: float
+    comparisons: Any = None  # (r, n) sparse: the sides are those of differences of predictions
 
 
 def span_of(loss, i: int) -> slice:
@@ -83,8 +85,10 @@ def rows_of(loss, z: np.ndarray, i: int) -> PredictionSides:
     falls = loss.atom.falls(y)
     strict = np.zeros(len(y), bool) if falls is None else falls != 0
     side = falls if falls is not None else (y if loss.atom.labels == "sign" else np.zeros(len(y)))
-    farthest = float(np.max((side * z[span])[strict], initial=0.0))
-    return PredictionSides(loss.tasks.inputs[i], np.asarray(side, float), strict, farthest)
+    differences = loss.atom.comparisons(y)
+    moved = z[span] if differences is None else differences @ z[span]
+    farthest = float(np.max((side * moved)[strict], initial=0.0))
+    return PredictionSides(loss.tasks.inputs[i], np.asarray(side, float), strict, farthest, differences)
 
 
 @dataclass(frozen=True)
@@ -138,7 +142,12 @@ class CoupledTasks:
             ones = np.zeros((row.X.shape[0], len(tasks)))
             ones[:, tasks.index(task)] = with_one
             parts.append(sparse.hstack([*(_times(row.X, way, task) for way in ways), sparse.csr_array(ones)]))
-        self.X = sparse.csr_array(sparse.vstack(parts))
+        self.inputs, self.rows = sparse.csr_array(sparse.vstack(parts)), rows
+        ordered = [row.X.shape[0] if row.comparisons is None else row.comparisons for row in rows]
+        self.order = sparse.block_diag(
+            [sparse.eye_array(one) if isinstance(one, int) else one for one in ordered], format="csr"
+        )
+        self.X = sparse.csr_array(self.order @ self.inputs)
         self.side = np.concatenate([row.side for row in rows])
         self.strict = np.concatenate([row.strict for row in rows])
         self.owner = np.repeat(owner, [len(row.side) for row in rows])
@@ -163,6 +172,8 @@ class CoupledTasks:
 
     def _nearest_exact(self, D: np.ndarray, low, high) -> np.ndarray | None:
         """D, moved to rational numbers with  <x_j, D> = 0  in all rows j where it nearly is, as a program's corners have it; proven there."""
+        if any(row.comparisons is not None for row in self.rows):
+            return None  # differences of inputs are rounded
         margins, used = np.abs(np.asarray(self.X @ D).ravel()), np.abs(D) > SETTINGS.zero_margin_share
         size = np.asarray(abs(self.X) @ np.abs(D)).ravel()
         tight = np.flatnonzero((margins <= SETTINGS.zero_margin_share * size) | (self.side == 0))
@@ -218,11 +229,15 @@ class CoupledTasks:
     def move(self, D: np.ndarray, predictions: list[np.ndarray], spans: list[slice]) -> None:
         """Write into every loss's predictions what surely moves along D: to where nothing is left of its loss."""
         margins, rounding = self._margins(D)
-        moves, first = (self.side != 0) & (margins > rounding), 0
-        for z, span in zip(predictions, spans, strict=True):
-            own = slice(first, first + span.stop - span.start)
-            z[span] = np.where(moves[own], self.side[own] * SETTINGS.farthest_prediction, z[span])
-            first = own.stop
+        moves, first, row = (self.side != 0) & (margins > rounding), 0, 0
+        step = np.asarray(self.inputs @ D).ravel()
+        step *= SETTINGS.farthest_prediction / np.abs(step).max()
+        for z, span, rows in zip(predictions, spans, self.rows, strict=True):
+            own, n = slice(first, first + len(rows.side)), span.stop - span.start
+            there = self.side[own] * SETTINGS.farthest_prediction
+            far = z[span] + step[row : row + n]
+            z[span] = np.where(moves[own], there, z[span]) if rows.comparisons is None else far
+            first, row = own.stop, row + n
 
     def is_proven(self, D: np.ndarray) -> bool:
         """Tell whether no loss rises along D, and one surely falls."""
@@ -241,13 +256,17 @@ class CoupledTasks:
 
     def _margins(self, D: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(s_j <x_j, D>, what rounding may have done to it)."""
-        margins = self.side * np.asarray(self.X @ D).ravel()
-        return margins, 2.0 * (len(D) + 2) * _EPS * np.asarray(abs(self.X) @ np.abs(D)).ravel()
+        margins = self.side * np.asarray(self.order @ (self.inputs @ D)).ravel()
+        sizes = np.asarray(abs(self.order) @ (abs(self.inputs) @ np.abs(D))).ravel()
+        return margins, 2.0 * (len(D) + 2) * _EPS * sizes
 
     def _exactly(self, j: int, D: np.ndarray) -> Fraction:
-        row = self.X[[j]].toarray().ravel()
-        used = np.flatnonzero((row != 0.0) & (D != 0.0))
-        return sum((Fraction(float(row[k])) * Fraction(float(D[k])) for k in used.tolist()), Fraction(0))
+        total, of = Fraction(0), slice(self.order.indptr[j], self.order.indptr[j + 1])
+        for i, sign in zip(self.order.indices[of].tolist(), self.order.data[of].tolist(), strict=True):
+            row = self.inputs[[i]].toarray().ravel()
+            used = np.flatnonzero((row != 0.0) & (D != 0.0)).tolist()
+            total += Fraction(sign) * sum(Fraction(float(row[k])) * Fraction(float(D[k])) for k in used)
+        return total
 
 
 def _times(X: Any, way: RecessionDirection, task: int) -> sparse.csr_array:

@@ -26,7 +26,7 @@ from mtldsl.solution.learned import LearnedMatrix, LearnedWeights, correlation_o
 from mtldsl.solution.measures import measure_of_rare
 from mtldsl.solution.predictors import sign_tasks
 from mtldsl.solution.score import as_measure, r_squared, score_of
-from mtldsl.solution.score_intervals import guessed_score, outputs_beside
+from mtldsl.solution.score_intervals import class_vectors, guessed_score
 from mtldsl.solution.solution import Solution
 
 # --------------------------------------------------------------------------------------------------------------
@@ -242,6 +242,10 @@ def describe_scores(file: ProblemFile, solution: Solution) -> dict:
     metrics, not_measured = _measured(file, tasks, solution, rows)
     named, not_named = _by_name(file, tasks, solution, rows)
     return {
+        "classes": [
+            {"label": name, "rows": count, "right": one.overall[0], "guess": one.overall[3]}
+            for name, (count, one) in class_vectors(solution, tasks, file.tasks_train, samples=0).items()
+        ],
         "measure": _by_kind(classes, "accuracy", "concordance" if of_times else "R2"),
         "rows": "training" if file.tasks_test is None else "held out",
         "guess": _by_kind(
@@ -253,34 +257,7 @@ def describe_scores(file: ProblemFile, solution: Solution) -> dict:
         "metrics_not_measured": not_measured + not_named,
         "thresholds": None if solution.thresholds is None else _thresholds(file, solution),
         "tasks": rows,
-        "classes": _of_classes(tasks, file.tasks_train, solution),
     }
-
-
-def _of_classes(tasks: Tasks, train: Tasks, solution: Solution) -> list[dict]:
-    """The share of rows whose class is right, of every column of several classes: the class with the highest score, which predictions say."""
-    found, names = [], list(solution.task_names)
-    if not (tasks.in_memory and train.in_memory):
-        return found
-    for column in solution.description.labels:
-        if len(column.values) < 3 or not {*column.made} <= {*names}:
-            continue
-        which = [names.index(part) for part in column.made]
-        pairs = outputs_beside(solution, tasks, "scores", "scores of classes")
-        cuts = np.zeros(len(names)) if solution.thresholds is None else solution.thresholds
-        best = np.argmax([pairs[i][1] - cuts[i] for i in which], axis=0)
-        right = np.argmax([pairs[i][0] for i in which], axis=0)
-        targets = train.per_task(train.targets)
-        guess = int(np.argmax([np.sum(targets[i] > 0) for i in which]))
-        found.append(
-            {
-                "label": column.name,
-                "rows": len(right),
-                "right": float(np.mean(best == right)),
-                "guess": float(np.mean(right == guess)),
-            }
-        )
-    return found
 
 
 def _by_kind(classes: np.ndarray, of_labels: str, of_numbers: str) -> str:

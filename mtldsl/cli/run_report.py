@@ -72,11 +72,11 @@ def scores(found: dict) -> Group:
     notes = [f"{guess}: {found['guess']} of the training rows{order}"]
     if found["measure"] not in _HEADS:
         notes.append(f"score: {found['measure']}")
-    for one in found["classes"]:
-        notes.append(
-            f"{one['label']}: the class with the highest score, which is predicted, is right in {_score(one['right'], True)} of "
-            f"{one['rows']:,} rows; the most frequent class of the training rows in {_score(one['guess'], True)}"
-        )
+    predicted = [
+        f"{one['label']}: the class with the highest score, which is predicted, is right in {_score(one['right'], True)} of "
+        f"{one['rows']:,} rows; the most frequent class of the training rows in {_score(one['guess'], True)}"
+        for one in found["classes"]
+    ]
     lower = [name for name, means in metrics.items() if not means.get("higher_is_better", True)]
     if learned:
         one = "one label for all samples, the better one on the training rows"
@@ -92,7 +92,7 @@ def scores(found: dict) -> Group:
         )
     refused = [Text(f"not measured: {reason}", "yellow") for reason in found["metrics_not_measured"]]
     title = f"Scores on {'held-out' if found['rows'] == 'held out' else 'the training'} rows"
-    return section(title, *tables, *(Text(note, DIM) for note in notes), *refused)
+    return section(title, *map(Text, predicted), *tables, *(Text(note, DIM) for note in notes), *refused)
 
 
 #: what stands over the scores; of tasks of several kinds "score", which a note explains
@@ -293,7 +293,8 @@ def _certificate(record: dict) -> Group:
     else:
         why = found["status"].replace("_", " ")
         why = "stopped by the rule for a small graph" if why == "selected" else why
-        claim = Text(f"Not to the accuracy asked for: {why}. ", BAD)
+        away = found["status"] == "unattained"
+        claim = Text("No weights are best. " if away else f"Not to the accuracy asked for: {why}. ", BAD)
         claim.append(f"Proven is only: {proven}" if bounded else "Nothing is proven.", "default")
     return section("Certificate", pairs(rows), claim)
 

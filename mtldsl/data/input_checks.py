@@ -445,7 +445,8 @@ def _refuse_shuffled_pair(first: str, what: str, indexes: Mapping[str, Any], own
         held = "the same index in another order" if same else "some rows of their index in common, not all"
         raise DataError(
             f"{owner}{first} and {what} have {held}, and rows are matched by position: "
-            f"write {what}.loc[{first}.index], or reset_index(drop=True) where the positions are right"
+            f"write {what}.loc[{first}.index], or reset_index(drop=True) where the positions are right; where the rows were permuted on "
+            f"purpose, as by permutation_test_score, give it {what}.to_numpy()"
         )
     warnings.warn(
         f"{owner}{first} and {what} have no row of their index in common, such as {quoted(plain(a[0]))} and {quoted(plain(b[0]))}, and rows are "

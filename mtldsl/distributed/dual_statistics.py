@@ -98,7 +98,7 @@ class DualStatistics:
         atom, z, y, s = self.atom, slab.z, slab.y, slab.s
         scale = 1.0 if s is None else s
         self.values[slab.tasks] += slab.sums(scale * atom.pointwise(z, y))
-        sizes, labels = np.abs(u), np.abs(y)
+        sizes, labels = np.abs(u), self.atom.label_sizes(y)
         inside, outside = atom.within(u if s is None else u / s, y)
         entries = np.empty((len(_NAMES), u.size))
         entries[0], entries[1], entries[2] = u, sizes * labels, u * u

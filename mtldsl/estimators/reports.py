@@ -28,8 +28,7 @@ from mtldsl.estimators.targets import columns_of, missing_mask
 from mtldsl.problems.separate_models import separate_models
 from mtldsl.solution.headline_sections import ReportContext, several
 from mtldsl.solution.measures import Measure, name_of, named_measure
-from mtldsl.solution.score_intervals import SETTINGS as INTERVALS
-from mtldsl.solution.score_intervals import ScoredMeasure, better, percentiles
+from mtldsl.solution.score_intervals import ScoredMeasure, score_classes
 from mtldsl.solution.score_sections import feature_sizes
 from mtldsl.solution.solution import Solution
 from mtldsl.utils.validation import as_whole, complete, quoted
@@ -250,21 +249,11 @@ def _scored_classes(fitted, training: Tasks | None, X, y, samples: int) -> Score
     labels, classes = columns_of(y)[0][:, 0], fitted._labels.classes
     there = ~missing_mask(labels[:, None])[:, 0]
     right = (fitted.predict(X)[there] == labels[there]).astype(float)
-    by = Measure("share of rows whose class is right", "", "answers", True)
-    guess, guessed = np.nan, np.full(len(right), np.nan)
+    guessed = np.full(len(right), np.nan)
     if training is not None:
         counts = [np.sum(each > 0) for each in training.per_task(training.targets)]
-        guessed = (labels[there] == classes[fitted._learned[int(np.argmax(counts))]]).astype(float)
-        guess = float(guessed.mean())
-    low, high, ahead = np.nan, np.nan, np.nan
-    if samples > 1:
-        drawn = np.random.default_rng(0).integers(len(right), size=(samples, len(right)))
-        own, beside = right[drawn].mean(axis=1), guessed[drawn].mean(axis=1)
-        low, high = (float(end) for end in percentiles(own, INTERVALS.level_share))
-        ahead = float(better(by, own, beside, np.asarray(guess)))
-    none = np.full(len(fitted._learned), np.nan)
-    of_all = float(right.mean()), low, high, guess, ahead
-    return ScoredMeasure(by, by.name, none, none, none, none, none, of_all)
+        guessed = 1.0 * (labels[there] == classes[fitted._learned[int(np.argmax(counts))]])
+    return score_classes(right, guessed, len(fitted._learned), samples)
 
 
 def _not_learned(fitted) -> list:

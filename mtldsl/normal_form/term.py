@@ -297,7 +297,7 @@ class LossTerm:
             lengths = np.sqrt(self.tasks.sums_of(np.square, u))
             total = float((self.column_lengths * lengths * np.abs(self.map.forward(x))).sum())
         for part in slabs(u.size):
-            total += float(np.abs(u[part]) @ np.abs(y[part]))
+            total += float(np.abs(u[part]) @ self.atom.label_sizes(y[part]))
         for name in self.intercepts:
             total += float(self.absolute_sums(u) @ np.abs(x[name][0]))
         return total + self._summands(x)
@@ -352,7 +352,7 @@ class LossTerm:
         """(m,) <|u_i|, max(|z_i|, |y_i|)>: the size of what multipliers do to predictions and labels."""
 
         def size(u, z, y):
-            return np.abs(u) * np.maximum(np.abs(z), np.abs(y))
+            return np.abs(u) * np.maximum(np.abs(z), self.atom.label_sizes(y))
 
         return self.tasks.sums_of(size, np.asarray(u), self.predictions(x), self.tasks.targets)
 

@@ -33,6 +33,9 @@ class ComparisonSettings:
 
 SETTINGS = ComparisonSettings()
 
+#: said of a model whose infimum is not attained
+_NO_BEST = "no weights are best, so that each side stops somewhere above the infimum: formulas and bounds are compared, not objectives and weights"
+
 
 @dataclass(frozen=True, repr=False)
 class CrossCheck(Comparison):
@@ -78,6 +81,11 @@ class CrossCheck(Comparison):
     def certified(self) -> bool:
         """Tell whether the fast solution carries a proof."""
         return self.status == "optimal"
+
+    @property
+    def is_unattained(self) -> bool:
+        """Tell whether it is proven that no weights are best."""
+        return self.status == "unattained"
 
     @property
     def difference(self) -> float:
@@ -127,7 +135,7 @@ class CrossCheck(Comparison):
                 f"with what is shown as learned, the penalty differs from its minimum by {self.learned_excess:.1e}, or one of "
                 "them violates its bound"
             )
-        if not self.difference <= self.tol:
+        if not self.difference <= self.tol and not self.is_unattained:
             wrong.append(f"the fast objective is above the reference's by {self.difference:.1e}")
         if self._reference_is_worse and not self._reference_explains:
             wrong.append(self._stopped)
@@ -145,11 +153,13 @@ class CrossCheck(Comparison):
     @property
     def notes(self) -> list[str]:
         notes = []
-        if self._reference_is_worse and self._reference_explains:
+        if self.is_unattained:
+            notes.append(_NO_BEST)
+        elif self._reference_is_worse and self._reference_explains:
             notes.append(self._stopped)
         if self.solver == "cvxpy":
             notes.append("the solution came from cvxpy too: only formulas and certificates are compared")
-        if not self.certified:
+        if not self.certified and not self.is_unattained:
             notes.append(f"the fast solution is not certified: {self.status}")
         # cvxpy's "inaccurate" is silenced where the certificate knows better
         if self.reference_status != "optimal" and not self.gaps[1] <= self.tol:
@@ -163,6 +173,8 @@ class CrossCheck(Comparison):
     @property
     def _reference_explains(self) -> bool:
         """A certified solution may be better than the reference's by no more than the reference's own gap."""
+        if self.is_unattained and -self.difference <= self.gaps[1]:
+            return True
         return self.certified and -self.difference <= self.gaps[1] < np.inf
 
     @property

@@ -235,9 +235,10 @@ def lambda_max(statement: Statement, parameter: Parameter) -> CriticalValue:
     penalties = [term for term in terms if not term.is_loss and not _is_flat_at_zero(term)]
     has_scale = not penalties and len(quadratics) == 1
     penalties = quadratics if has_scale else penalties
-    what, write_instead = _why_unknown(statement, parameter, scaled, penalties, has_scale) or ("", "")
+    instead = f"give the values of a path yourself: problem.path({parameter.name}, [...])"
+    what = _why_unknown(statement, parameter, scaled, penalties, has_scale)
     if what:
-        raise ModelError(what, term=typed, write_instead=write_instead)
+        raise ModelError(what, term=typed, write_instead=instead)
     on_norm = any(term in scaled for term in penalties)
     with put_back([parameter]), one_blas_thread():
         parameter.value = 1.0
@@ -246,7 +247,9 @@ def lambda_max(statement: Statement, parameter: Parameter) -> CriticalValue:
         for term, norm in zip(penalties, norms, strict=True):
             if norm.map.identity_of is None:
                 raise ModelError(
-                    f"known for a norm of the weights themselves, not of {term.argument.text}", term=typed
+                    f"known for a norm of the weights themselves, not of {term.argument.text}",
+                    term=typed,
+                    write_instead=instead,
                 )
         norm, block = norms[0], str(norms[0].map.identity_of)
         sets, at_zero = slopes_at_zero(form, typed)
@@ -265,12 +268,15 @@ def lambda_max(statement: Statement, parameter: Parameter) -> CriticalValue:
         if kinked:
             names = ", ".join(term.atom_text for term in penalties)
             raise ModelError(
-                f"known beside one norm, since {kinked} has a kink at zero; here: {names}", term=typed
+                f"known beside one norm, since {kinked} has a kink at zero; here: {names}",
+                term=typed,
+                write_instead=instead,
             )
         if signs.bind and not all(norm.atom.monotone for norm in norms):
             raise ModelError(
                 "known beside several norms where no bounds hold back entries, or where the norms depend on absolute values alone",
                 term=typed,
+                write_instead=instead,
             )
         changing = [term in scaled or not on_norm for term in penalties]
         low, high, why = critical_of_sum(
@@ -284,48 +290,40 @@ def lambda_max(statement: Statement, parameter: Parameter) -> CriticalValue:
 
 def _why_unknown(
     statement: Statement, parameter: Parameter, scaled: list[Term], penalties: list[Term], has_scale: bool
-) -> tuple[str, str] | None:
-    """(what is in the way, what to write instead); None where the value is known, or the normal form says more."""
+) -> str:
+    """Return what is in the way; "" where the value is known, or the normal form says more."""
     terms, losses = statement.objective.terms, [term for term in statement.objective.terms if term.is_loss]
-    path = f"problem.path({parameter.name}, [...])"
     if any(parameter in c.of_radius for c in on_weights(statement.constraints)):
-        return (
-            f"{parameter.name} is a radius: the weights vanish where it is 0, and only there",
-            f"give the values of a path yourself, from small to large: {path}",
-        )
+        return f"{parameter.name} is a radius: the weights vanish where it is 0, and only there, so go from small to large"
     if not scaled:
         text = statement.objective.text
-        return f"the parameter must be a factor of a term; here it occurs inside the terms of {text} only", ""
+        return f"the parameter must be a factor of a term; here it occurs inside the terms of {text} only"
     for term in scaled:
         if not _is_proportional(term.coefficient, parameter):
             known = f"known for a coefficient that is a number > 0 times {parameter.name}"
-            return f"{term.text} is not proportional to {parameter.name}; {known}", ""
+            return f"{term.text} is not proportional to {parameter.name}; {known}"
     if not statement.is_convex:
         parts = (*terms, *on_weights(statement.constraints))
         culprit = next(part for part in parts if not part.atom.convex)
-        return f"{culprit.text} is not convex, so that zero may be stationary without being optimal", ""
+        return f"{culprit.text} is not convex, so that zero may be stationary without being optimal"
     worst = next((term.atom_text for term in terms if term.worst), None)
     if worst is not None:
-        what = f"{worst} has a kink at zero, where several tasks are the worst"
-        return what, f"give the values of a path yourself: {path}"
+        return f"{worst} has a kink at zero, where several tasks are the worst"
     for constraint in on_weights(statement.constraints):
         if why := _why_not_zero(constraint):
-            return why, ""
+            return why
     are_norms = all(isinstance(term.atom, MatrixFunction) and term.atom.norm for term in penalties)
     if len(statement.weights) != 1 or not (has_scale or (penalties and are_norms)):
         names = ", ".join(w.name for w in statement.weights)
         kinds = ", ".join(term.atom_text for term in penalties) or "no norm"
-        return (
-            f"known for one weight matrix with norms (a ridge may stand beside them); here: {names} with {kinds}",
-            "",
-        )
+        return f"known for one weight matrix with norms (a ridge may stand beside them); here: {names} with {kinds}"
     on_norm, on_losses = (any(term in scaled for term in own) for own in (penalties, losses))
     if on_losses and (on_norm or not all(term in scaled for term in losses)):
-        return "the parameter must multiply the norm alone, or all losses alone", ""
+        return "the parameter must multiply the norm alone, or all losses alone"
     if not on_norm and not on_losses:
         why = f"so no value of {parameter.name} makes the solution zero"
-        return f"{scaled[0].text} is flat at zero, {why}", ""
-    return None
+        return f"{scaled[0].text} is flat at zero, {why}"
+    return ""
 
 
 def _why_not_zero(constraint) -> str:

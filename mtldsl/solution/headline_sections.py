@@ -22,12 +22,13 @@ from mtldsl.display.sections import GOOD, NEUTRAL, WRONG, Panel
 from mtldsl.errors import MissingExtraError
 from mtldsl.solution.measures import MEASURES, SETTINGS, Measure, name_of
 from mtldsl.solution.predictors import predictor_class, sign_tasks
-from mtldsl.solution.score import as_measure
-from mtldsl.solution.score_intervals import ScoredMeasure, choose_measures, shortened
+from mtldsl.solution.score import Score, as_measure
+from mtldsl.solution.score_intervals import ScoredMeasure, choose_measures, class_vectors, shortened
 from mtldsl.solution.task_predictors import PerTaskPredictor
 from mtldsl.solvers.explanation import Explanation
 from mtldsl.solvers.multistart import seen_by_solvers
 from mtldsl.solvers.routes import answers
+from mtldsl.utils.validation import as_whole
 
 # --------------------------------------------------------------------------------------------------------------
 # Rows that are scored: of which tasks they are, and how many of them were learned from.
@@ -221,8 +222,22 @@ class ReportContext:
             if isinstance(own, Metric)
             else [chosen]
             if isinstance(chosen, Measure | ScoredMeasure) or chosen in MEASURES
-            else []
+            else self._predicted_classes
         )
+
+    @cached_property
+    def _predicted_classes(self) -> list[ScoredMeasure]:
+        """The share of rows whose class is right, where all tasks are the classes of one column."""
+        if self.scored is None or len(self.judged.description.labels) != 1:
+            return []
+        found = class_vectors(self.judged, self.scored, self._learned, as_whole(self.bootstrap) or 0)
+        alone = (
+            {}
+            if self.separate is None
+            else class_vectors(of_tasks(self.separate, self.tasks), self.scored, None, 0)
+        )
+        beside = {name: Score(one.overall[0]) for name, (_, one) in alone.items()}
+        return [replace(one, separate=beside.get(name)) for name, (_, one) in found.items()]
 
     def _wanted(self) -> list:
         """Names and metrics."""
@@ -457,6 +472,8 @@ def _unfinished(facts: ReportContext) -> list[str]:
     solution = facts.solution
     if solution.is_certified or not solution.verified:
         return []
+    if solution.status == "unattained":
+        return [f"{solution.note[:1].upper()}{solution.note[1:]}."]
     if np.isfinite(solution.relative_gap):
         return [f"The solve ended before the proof did: another solution may be better, by {100 * solution.relative_gap:.2g} % of the objective at most."]  # fmt: skip
     return ["The solve ended before the proof did: how much better another solution may be is not known."]

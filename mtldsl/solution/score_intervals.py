@@ -495,3 +495,48 @@ def better(by: Measure, own: np.ndarray, beside: np.ndarray, guess: np.ndarray) 
     margin = SETTINGS.gain_tol * (1.0 if by.higher_is_better else np.abs(guess))
     verdict = np.where(low > margin, 1.0, np.where(high < -margin, -1.0, 0.0))
     return np.where(np.isnan(low) | np.isnan(guess), np.nan, verdict)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# A vector of classes: every row has one, that with the highest score, which no label alone has.
+
+
+def score_classes(right: np.ndarray, guessed: np.ndarray, n_tasks: int, samples: int) -> ScoredMeasure:
+    """The share of rows whose class is right.
+
+    right, guessed : (n,) 1.0 where the predicted class is right, and where the guess is; NaN where there is no guess
+    """
+    by = Measure("share of rows whose class is right", "", "answers", True)
+    score, guess, low, high, ahead = float(right.mean()), float(guessed.mean()), np.nan, np.nan, np.nan
+    if samples > 1:
+        drawn = np.random.default_rng(0).integers(len(right), size=(samples, len(right)))
+        own, beside = right[drawn].mean(axis=1), guessed[drawn].mean(axis=1)
+        low, high = (float(end) for end in percentiles(own, SETTINGS.level_share))
+        ahead = float(better(by, own, beside, np.asarray(guess)))
+    none = np.full(n_tasks, np.nan)
+    return ScoredMeasure(by, by.name, none, none, none, none, none, (score, low, high, guess, ahead))
+
+
+def class_vectors(
+    solution: Any, tasks: Tasks, learned: Tasks | None, samples: int
+) -> dict[str, tuple[int, ScoredMeasure]]:
+    """{column of labels: (its rows, the share whose class is right)}, of columns with a task a class, all of them here.
+
+    learned : the rows whose most frequent class is the guess; None where they are forgotten
+    """
+    names, found = list(solution.task_names), {}
+    columns = [one for one in solution.description.labels if len(one.made) > 1 and {*one.made} <= {*names}]
+    if not columns or not tasks.in_memory or tasks.task_names != solution.task_names:
+        return found
+    pairs = outputs_beside(solution, tasks, "scores", "scores of classes")
+    cuts = np.zeros(len(names)) if solution.thresholds is None else solution.thresholds
+    for column in columns:
+        which = [names.index(part) for part in column.made]
+        truth = np.argmax([pairs[i][0] for i in which], axis=0)
+        best = np.argmax([pairs[i][1] - cuts[i] for i in which], axis=0)
+        guessed = np.full(len(truth), np.nan)
+        if learned is not None and learned.in_memory:
+            targets = learned.per_task(learned.targets)
+            guessed = 1.0 * (truth == np.argmax([np.sum(targets[i] > 0) for i in which]))
+        found[column.name] = len(truth), score_classes(1.0 * (truth == best), guessed, len(names), samples)
+    return found

@@ -42,7 +42,6 @@ class MonitorSettings:
     max_restarts         : lower points, one after another, from which a solver of a model that is not convex is sent on
     recession_looks      : after which the monitor asks whether the weights run away
     infeasible_looks     : without a feasible point, after which it asks whether there is one
-    doubted_violation    : of the nearest weights, in units of tol, above which a proof that there is none ends the run
     """
 
     rounding_share: float = 1e-13
@@ -52,7 +51,6 @@ class MonitorSettings:
     max_restarts: int = 10
     recession_looks: int = 6
     infeasible_looks: int = 10
-    doubted_violation: float = 100.0
 
 
 SETTINGS = MonitorSettings()
@@ -460,7 +458,7 @@ class Monitor:
             return False
         self._doubted = 1 + 1.25 * self._doubted
         known = feasibility(self.form, self.incumbent.blocks, in_passing=True)
-        return known.is_far_reaching and known.violation > SETTINGS.doubted_violation * self.tol
+        return known.is_far_reaching and known.least > self.tol
 
     def _keep(self, point: Point, one: Incumbent, seen: Certificate, lower: Incumbent | None) -> bool:
         """Tell whether that is all: certified, or to be gone on with elsewhere."""

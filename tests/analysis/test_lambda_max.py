@@ -308,3 +308,9 @@ def test_at_a_kink_one_norm_has_a_bound_and_several_are_refused():
         mtl.minimize(of_one + mtl.l21_norm(W)).lambda_max(lam)
     with pytest.raises(mtl.ModelError, match=r"rank\(W\) <= 1 is not convex"):
         mtl.minimize(of_one, subject_to=[mtl.rank(W) <= 1]).lambda_max(lam)
+    w = mtl.Weights(tasks, name="w", shared=True)
+    with pytest.raises(
+        mtl.ModelError,
+        match=r"W, w with l1_norm\(W \+ w\); give the values of a path yourself: problem.path\(",
+    ):
+        mtl.minimize(mtl.hinge_loss(W + w, tasks) + lam * mtl.l1_norm(W + w)).lambda_max(lam)

@@ -120,10 +120,13 @@ def test_one_of_several_classes_is_answered(loss, tmp_path, capsys):
     assert [row["y:label"] for row in held] == kinds[at].tolist()
     assert [row["y"] for row in held] == np.array(expected)[at].tolist()
     capsys.readouterr()
-    assert main(["solve", str(tmp_path / "p.toml"), "--json", "--no-check"]) == 0
-    (scored,) = json.loads(capsys.readouterr().out)["scores"]["classes"]
-    assert (scored["label"], scored["rows"]) == ("y", len(held))
-    assert scored["right"] == pytest.approx(np.mean([row["y"] == row["y:label"] for row in held]))
+    page = tmp_path / "r.html"
+    assert main(["solve", str(tmp_path / "p.toml"), "--json", "--no-check", "--report", str(page)]) == 0
+    first, (scored,) = next(iter(json.loads(capsys.readouterr().out)["scores"].items()))
+    right = np.mean([row["y"] == row["y:label"] for row in held])
+    assert (first, scored["label"], scored["rows"]) == ("classes", "y", len(held))
+    assert scored["right"] == pytest.approx(right)
+    assert f"its share of rows whose class is right is {right:.3f} (" in page.read_text("utf-8")
 
 
 def test_rows_held_out_that_are_told_apart_by_rows(tmp_path):

@@ -212,3 +212,7 @@ def test_what_was_started_ends_where_the_rows_are_wrong(file, monkeypatch):
     assert closed == [True]
     with pytest.raises(DataError, match=r"scheduler='remote': scheduler must be"):
         load_problem(file(DASK + LABELS), scheduler="remote")
+    with pytest.raises(
+        DataError, match=r"p.toml:.*--scheduler local .* is for rows on workers: leave it out"
+    ):
+        load_problem(file(MODEL + '[data]\npath = "p.csv"\n' + LABELS), scheduler="local")

@@ -51,13 +51,8 @@ def draw(seed: int) -> Model:
     penalties, regularized = _penalties(rng, blocks, (d, m))
     constraints, feasible, kind = _constraints(rng, blocks, (d, m))
     if seed % 10 == 7:  # a tenth of the models learn a matrix, or are of low rank without being convex
-        penalties, constraints, feasible, kind, regularized = (
-            [_special(rng, next(iter(blocks)))],
-            [],
-            True,
-            [],
-            [],
-        )
+        penalties, constraints, feasible = [_special(rng, next(iter(blocks)))], [], True
+        kind, regularized = [], []
     tags += [word, *({"two blocks"} if two else ()), *({"intercept"} if intercept else ()), *kind]
     tags += [p.word for p in penalties] or ["no term"]
     return Model(

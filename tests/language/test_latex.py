@@ -26,17 +26,8 @@ lam, mu_2 = mtl.Parameter(2.0), mtl.Parameter(3.0, name="mu_2")
 S_1, Sigma = mtl.FeaturePrecision(TASKS["sign"], "S_1"), mtl.TaskPrecision(TASKS["sign"], "Sigma12")
 Omega = mtl.TaskCovariance(TASKS["sign"])
 ARGUMENTS = [
-    W,
-    long_name,
-    L - W,
-    -W,
-    W / 3,
-    W[:, [0, 1, 2]],
-    3 - W,
-    W - np.ones((4, 3)),
-    np.eye(4) @ W,
-    lam * W,
-]
+    W, long_name, L - W, -W, W / 3, W[:, [0, 1, 2]], 3 - W, W - np.ones((4, 3)), np.eye(4) @ W, lam * W
+]  # fmt: skip
 NEEDED = {
     "capped_trace_norm": {"tau": 2.0},
     "capped_l1": {"tau": 2.0},

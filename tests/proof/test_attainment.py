@@ -296,14 +296,32 @@ def test_the_verdict_is_that_of_a_separation_program(loss, turn):
         assert verdicts == ({True, False} if held == "free" and loss != "squared_hinge_loss" else {False})
 
 
-def test_who_says_that_weights_grow_for_ever():
+def test_who_says_that_weights_grow_for_ever(tmp_path):
     X = np.arange(10.0)[:, None]
     tasks = mtl.Tasks.shared(X, np.where(X > 4.5, 1.0, -1.0))
-    solution = mtl.minimize(mtl.logistic_loss(mtl.Weights(tasks, intercept=True), tasks)).solve()
+    problem = mtl.minimize(mtl.logistic_loss(mtl.Weights(tasks, intercept=True), tasks))
+    solution = problem.solve()
     assert solution.status == "unattained" and not solution.is_certified
     assert "no weights attain the infimum" in str(solution) and "ridge(W)" in str(solution)
+    check = problem.cross_check(solution)
+    assert check.agrees and "no weights are best, so that each side stops" in check.notes[0]
+    page = solution.report(tmp_path / "page.html", bootstrap=0).read_text("utf-8")
+    assert "No weights attain the infimum: task" in page and "ended before the proof" not in page
     with pytest.warns(ConvergenceWarning, match="unattained"):
         MultiTaskClassifier("logistic_loss(W, tasks)").fit(X, (X[:, 0] > 4.5).astype(int))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         MultiTaskClassifier("logistic_loss(W, tasks) + 0.1 * ridge(W)").fit(X, (X[:, 0] > 4.5).astype(int))
+
+
+def test_a_perfect_order_of_times_has_no_best_weights():
+    """Events at one time are at risk together, and a row that is censored before the first event tells nothing."""
+    for times, away in (
+        ([6, 5, -4, 3, 2, -1], True),
+        ([6, 5, -4, 2, 3, -1], False),
+        ([6, 5, 4, 3, 3, 1], False),
+    ):
+        tasks = mtl.Tasks.shared(np.arange(6.0)[:, None], np.array(times, float))
+        found = mtl.minimize(mtl.cox_loss(mtl.Weights(tasks), tasks)).solve()
+        assert found.status == ("unattained" if away else "optimal"), times
+        assert not away or (found.unattained.completely == (True,) and found.unattained.limit == 0.0)

@@ -26,6 +26,8 @@ IMPOSSIBLE = {
     "two blocks": lambda W, S: [W >= 1, S >= 1, mtl.trace_norm(W + S) <= 2],
     "some rows": lambda W, S: [W[:2, :] >= 1, mtl.l1_norm(W[:3, :]) <= 3.9],
     "row and column sums": lambda W, S: [W.sum(axis=1) == 1, W.sum(axis=0) == 3],
+    "bounds that miss by 1e-5": lambda W, S: [W >= 1, W <= 1 - 1e-5],
+    "sums that miss by 1e-5": lambda W, S: [X[:2] @ W == 1, X[:2] @ W == 1 + 1e-5],
 }
 POSSIBLE = {
     "a large simplex": lambda W, S: [mtl.columns_on_simplex(W, total=1e5)],

@@ -89,6 +89,16 @@ def test_no_bound_lies_above_a_perfect_fit(name, weighted):
         assert solution.certificate.dual_bound <= solution.objective + 1e-9
 
 
+def test_the_unit_of_amounts_costs_no_digits():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    tasks, W = with_weights(
+        mtl.Tasks.shared(X, 1e9 * np.exp(X @ [1.0, -1.0] + np.sin(9 * X[:, 0]))), intercept=True
+    )
+    solution = mtl.minimize(mtl.gamma_loss(W, tasks) + mtl.ridge(W)).solve(tol=1e-10)
+    assert solution.status == "optimal"
+    assert solution.dual_bound == pytest.approx(solution.objective, rel=1e-9)
+
+
 def test_of_a_loss():
     rng = np.random.default_rng(0)
     Y = rng.normal(size=(15, 3))

@@ -141,17 +141,9 @@ def of_matrix_normal(V, A, B, eta=ETA, rho=RHO):
 
 
 def model(
-    tasks,
-    loss="sum_of_squares",
-    more=None,
-    constraints=lambda W: [],
-    argument=lambda W: W,
-    given=(None, None),
-    box=((LOW, LOW), (HIGH, HIGH)),
-    factor=1.0,
-    sides=None,
-    **weights,
-):
+    tasks, loss="sum_of_squares", more=None, constraints=lambda W: [], argument=lambda W: W, given=(None, None),
+    box=((LOW, LOW), (HIGH, HIGH)), factor=1.0, sides=None, **weights,
+):  # fmt: skip
     """loss + factor * matrix_normal(argument(W), Sigma1 or given, Sigma2 or given) + more(W)."""
     W = mtl.Weights(tasks, **weights)
     p, q = W.shape if sides is None else sides

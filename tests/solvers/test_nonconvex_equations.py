@@ -127,15 +127,9 @@ def test_explain_is_about_the_model_without_equations():
 
 
 @pytest.mark.slow
-@for_each(
-    "loss, intercept",
-    [
-        ("squared_loss", True),
-        ("square_root_loss", True),
-        ("absolute_loss", False),
-        ("squared_hinge_loss", False),
-    ],
-)
+@for_each("loss, intercept", [
+    ("squared_loss", True), ("square_root_loss", True), ("absolute_loss", False), ("squared_hinge_loss", False)
+])  # fmt: skip
 def test_a_cap_below_every_singular_value_of_wide_weights(loss, intercept):
     """Penalties are constants there: the solution without them is stationary, and no step minds them."""
     tasks = tasks_of("sign" if loss == "squared_hinge_loss" else "real", seed=3, n=5, d=9, m=3)

@@ -89,6 +89,29 @@ class CoxLoss(Loss):
     takes_intercept: ClassVar[bool] = False
     intercept_reason: ClassVar[str] = "a number added to all predictions of a task cancels"
 
+    def falls(self, y):
+        return self._chain(y)[1]
+
+    def comparisons(self, y):
+        return self._chain(y)[0]
+
+    def _chain(self, y):
+        """((r, n) sparse differences, (r,) sides): of every event and the next one, of every censored row and the last event before it.
+
+        All are at least 0 where every event has the highest prediction of its risk set; events at one time are alike, side 0.
+        """
+        events = np.flatnonzero(y > 0)
+        events = events[np.argsort(y[events], kind="stable")]
+        rest = np.flatnonzero(~(y > 0))
+        last = np.searchsorted(y[events], -y[rest], side="right") - 1
+        rest, last = rest[last >= 0], last[last >= 0]
+        above = np.concatenate([events[:-1], events[last]])
+        below = np.concatenate([events[1:], rest])
+        at, ones = np.arange(above.size), np.ones(above.size)
+        where = np.concatenate([at, at]), np.concatenate([above, below])
+        differences = scipy.sparse.csr_array((np.concatenate([ones, -ones]), where), shape=(at.size, len(y)))
+        return differences, np.where(np.abs(y[above]) == y[below], 0.0, 1.0)
+
     def value(self, z, y, s=None):
         return RiskSets(y, s).value(np.asarray(z, float))
 

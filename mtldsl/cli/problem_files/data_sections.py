@@ -168,6 +168,12 @@ def check_engine(reading: ProblemFileReader, table: dict) -> None:
     if said and "dataset" in table:
         key = next(iter(said))
         raise file.error(f"{key} is for path = ..., not for dataset = ...", ("data", key))
+    if reading.scheduler is not None and "engine" not in said:
+        raise file.error(
+            f'--scheduler {reading.scheduler} (Python: scheduler="{reading.scheduler}") is for rows on workers: leave it out, or write '
+            'engine = "dask" in [data]',
+            ("data",),
+        )
     for key in _LOCAL:
         if key in said and said.get("scheduler") != "local":
             raise file.error(f'{key} is of processes that are started here: write scheduler = "local"', ("data", key))  # fmt: skip

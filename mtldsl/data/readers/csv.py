@@ -171,7 +171,9 @@ def read_csv(
         )  # fmt: skip
     # which columns hold classes follows from the roles that the caller gave, so these are looked up on the names first
     outline = DataTable(path, tuple(DataColumn(name) for name in names), np.zeros((1, len(names))), lines)
-    label_columns = {names[j] for j in outline.positions(labels, "labels")}
+    named = () if isinstance(one_hot, bool) else one_hot
+    roles = outline.roles(labels, task, sample_weights, one_hot=named)
+    label_columns = {names[j] for j in roles["labels"]}
     if one_vs_rest and len(label_columns) > 1:
         raise DataError(
             f"{path}: "
@@ -180,20 +182,17 @@ def read_csv(
             + Spelled.option("labels", repr(labels)),
             argument="labels",
         )
-    nominal = label_columns if one_vs_rest else set()
-    if one_hot is not True and one_hot is not False and len(one_hot):
-        nominal = nominal | {names[j] for j in outline.positions(one_hot, "one_hot")}
-    ids = None if task is None else names[outline.position(task, "task")]
-    weights = None if sample_weights is None else names[outline.position(sample_weights, "sample_weights")]
+    nominal = {names[j] for j in roles["one_hot"] + roles["task"] + roles["labels"] * one_vs_rest}
+    weights = {names[j] for j in roles["sample_weights"]}
     label_role = "answer" if binary and not one_vs_rest else "label"
     columns = [
         _column(
             name,
             texts,
             lines,
-            name in nominal or name == ids,
+            name in nominal,
             one_hot is True and name not in label_columns,
-            label_role if name in label_columns else "weights" if name == weights else "feature",
+            label_role if name in label_columns else "weights" if name in weights else "feature",
         )
         for name, texts in zip(names, zip(*rows, strict=True), strict=True)
     ]

@@ -269,31 +269,18 @@ class DataTable:
         impute : "mean" or "median" in the place of inputs that are missing, "error" refuses them
         """
         check_impute(impute, self.path)
-        chosen = self.positions(labels, "labels")
-        task_at = None if task is None else self.position(task, "task")
-        weights_at = None if sample_weights is None else self.position(sample_weights, "sample_weights")
-        roles = [*chosen, *(j for j in (task_at, weights_at) if j is not None)]
-        twice = next((j for j in roles if roles.count(j) > 1), None)
-        if twice is not None:
-            said = ("task", task_at), ("sample_weights", weights_at), ("labels", twice)
-            named = [name for name, at in said if at == twice and (name != "labels" or twice in chosen)]
-            raise DataError(
-                f"column {self.names[twice]!r} is named in {' and in '.join(named)}",
-                term=self.path,
-                write_instead="give each a column of its own",
-                argument=named[0],
-            )
+        roles = self.roles(labels, task, sample_weights, features=features, drop=drop)
         X, x_names, categories = self._design(self._features(features, drop, roles), impute)
-        Y, y_names, label_columns = self._labels(chosen, binary)
-        weights = None if weights_at is None else self._weights(weights_at)
-        if task_at is not None and Y.shape[1] > 1:
+        Y, y_names, label_columns = self._labels(roles["labels"], binary)
+        weights = None if sample_weights is None else self._weights(*roles["sample_weights"])
+        if task is not None and Y.shape[1] > 1:
             raise DataError(
                 f"task={task!r} tells the tasks apart by rows, labels {', '.join(y_names)} by columns",
                 term=self.path,
                 write_instead="give one column of labels",
                 argument="task",
             )
-        ids = None if task_at is None else self._categories(task_at)
+        ids = None if task is None else self._categories(*roles["task"])
 
         def made(X) -> Tasks:
             if ids is None:
@@ -301,7 +288,7 @@ class DataTable:
             return Tasks.grouped(X, Y[:, 0], ids, sample_weights=weights, feature_names=x_names)
 
         tasks = fill_table_gaps(X, impute, self.path, made)
-        by_rows = None if task_at is None else self.names[task_at]
+        by_rows = None if task is None else self.names[roles["task"][0]]
         return with_fields(
             tasks, description=DataDescription(categories, label_columns, by_rows, self.decimal)
         )
@@ -350,10 +337,36 @@ class DataTable:
             raise DataError(f"{role}={which!r}: {what}", term=self.path, argument=role)
         return chosen
 
+    def roles(
+        self, labels, task=None, sample_weights=None, *, one_hot=(), features=None, drop=()
+    ) -> dict[str, list[int]]:
+        """{role: the columns that the caller names in it}. DataError for one that is named in two."""
+        found = {
+            "one_hot": self.positions(one_hot, "one_hot") if len(one_hot) else [],
+            "features": [] if features is None else self.positions(features, "features"),
+            "drop": self.positions(drop, "drop") if len(drop) else [],
+            "task": [] if task is None else [self.position(task, "task")],
+            "sample_weights": []
+            if sample_weights is None
+            else [self.position(sample_weights, "sample_weights")],
+            "labels": self.positions(labels, "labels"),
+        }
+        role_of: dict[int, str] = {}
+        for role, places in found.items():
+            for j in places:
+                if j in role_of:
+                    raise DataError(
+                        f"column {self.names[j]!r} is named in {role_of[j]} and in {role}",
+                        term=self.path,
+                        write_instead="give each a column of its own",
+                        argument=role_of[j],
+                    )
+                role_of[j] = role
+        return found
+
     def _features(self, features, drop, roles) -> list[int]:
         if features is None:
-            dropped = set(self.positions(drop, "drop")) if len(drop) else set()
-            chosen = [j for j in range(len(self.columns)) if j not in dropped.union(roles)]
+            chosen = sorted({*range(len(self.columns))}.difference(*roles.values()))
             nameless = next((j for j in chosen if not self.names[j]), None)
             if nameless is not None:
                 raise DataError(
@@ -372,12 +385,8 @@ class DataTable:
                 argument="features",
             )
         else:
-            chosen = self.positions(features, "features")
+            chosen = roles["features"]
         for j in chosen:
-            if j in roles:
-                raise DataError(
-                    f"column {self.names[j]!r} is a feature and a label, task or weight", term=self.path
-                )
             self._require_usable(j)
         if not chosen:
             raise DataError("no columns are left for the features", term=self.path)
