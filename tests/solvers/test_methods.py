@@ -48,7 +48,7 @@ MODELS = {
 }
 
 #: methods of models that tests of their own have: large, not convex, with equations, of label graphs
-ELSEWHERE = {"coordinate_descent.tasks", "multipliers.equations", "admm.spectral", "dual_ascent.labellings"}
+ELSEWHERE = {"multipliers.equations", "admm.spectral", "dual_ascent.labellings"}
 
 
 def test_every_method_has_a_model_here():

@@ -174,58 +174,6 @@ def best_of_product(ordered, starts, ends, of_negatives, of_positives, values, c
         h += most_c + 1
 
 
-@compiled()
-def overlapping_samples(z, positive, negative):
-    """(samples, scores) of the positives, then of the negatives, that are in a pair with z_i - z_j < 1/2."""
-    lowest, highest = np.inf, -np.inf
-    for p in range(positive.size):
-        lowest = min(lowest, z[positive[p]])
-    for p in range(negative.size):
-        highest = max(highest, z[negative[p]])
-    up, up_scores = np.empty(positive.size, np.int64), np.empty(positive.size)
-    k = 0
-    for p in range(positive.size):
-        i = positive[p]
-        up[k], up_scores[k] = i, z[i]
-        k += z[i] - highest < 0.5
-    down, down_scores = np.empty(negative.size, np.int64), np.empty(negative.size)
-    l = 0
-    for p in range(negative.size):
-        j = negative[p]
-        down[l], down_scores[l] = j, z[j]
-        l += lowest - z[j] < 0.5
-    return up[:k], up_scores[:k], down[:l], down_scores[:l]
-
-
-@compiled()
-def pairs_in_wrong_order(up, up_scores, up_order, down, down_scores, down_order, pairs, slope):
-    """(value, delta) of the plane of all pairs with z_i - z_j < 1/2, by a merge; `slope` (n,), zeros, is filled.
-
-    A rounded difference is monotone in both scores, so that rows and columns of the pairs agree on every tie. The slope sums
-    to zero, and <slope, z> loses less where scores are measured from one of them.
-    """
-    total, product = 0, 0.0
-    origin = up_scores[0] if up.size > 0 else 0.0
-    passed = 0  # negatives, ascending, that are low enough to be in the right order
-    for s in range(up.size):
-        i = up_order[s]
-        score = up_scores[i]
-        while passed < down.size and score - down_scores[down_order[passed]] >= 0.5:
-            j = down_order[passed]
-            slope[down[j]] = 2.0 * s / pairs
-            product += slope[down[j]] * (down_scores[j] - origin)
-            passed += 1
-        wrong = down.size - passed
-        total += wrong
-        slope[up[i]] = -2.0 * wrong / pairs
-        product += slope[up[i]] * (score - origin)
-    for t in range(passed, down.size):
-        j = down_order[t]
-        slope[down[j]] = 2.0 * up.size / pairs
-        product += slope[down[j]] * (down_scores[j] - origin)
-    return total / pairs + product, total / pairs
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The loop of the oracle of orders that is sequential by nature, so compiled; imported when first used.
 

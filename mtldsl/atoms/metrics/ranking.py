@@ -416,15 +416,21 @@ class ROCArea(Metric):
     exact_conjugate: ClassVar[bool] = True
 
     def _plane(self, z, y, positive, negative):
-        from mtldsl.atoms.metrics.metric_kernels import overlapping_samples, pairs_in_wrong_order
-
-        up, up_scores, down, down_scores = overlapping_samples(z, positive, negative)
-        slope = np.zeros(len(z))
-        orders = np.argsort(up_scores), np.argsort(down_scores)
-        pairs = float(len(positive)) * len(negative)
-        value, delta = pairs_in_wrong_order(
-            up, up_scores, orders[0], down, down_scores, orders[1], pairs, slope
-        )
+        up, down = z[positive], z[negative]
+        # those in a pair with z_i - z_j < 1/2, by rising scores
+        up, down = (
+            part[own][np.argsort(scores[own])]
+            for part, scores, own in (
+                (positive, up, up - down.max() < 0.5), (negative, down, up.min() - down < 0.5)
+            )
+        )  # fmt: skip
+        passed = np.searchsorted(z[down], z[up] - 0.5, "right")  # negatives in the right order with each
+        wrong, slope, pairs = len(down) - passed, np.zeros(len(z)), float(len(positive)) * len(negative)
+        slope[up] = -2.0 * wrong / pairs
+        slope[down] = 2.0 * np.searchsorted(passed, np.arange(len(down)), "right") / pairs
+        delta = float(wrong.sum()) / pairs
+        # the slope sums to zero, and <slope, z> loses less where scores are measured from one of them
+        value = delta + float(slope @ (z - (z[up[0]] if len(up) else 0.0)))
         return MostViolatedPlane(value, delta, None, slope)
 
     def at_constants(self, positives, negatives, is_zero):

@@ -25,7 +25,6 @@ class KinkRowSettings:
     max_copied_share         : rows, of all, that are copied for products: a product with all rows costs less than a copy of more
     large_entries            : entries of sparse inputs from which on `max_copied_large_share` holds
     max_copied_large_share   : the share there: a copy of a fourth would be what a solve needs most memory for
-    min_row_system_features  : unknowns above which a system in the space of rows may be chosen
     cheap_factor_flops       : multiplications of a factorization that is not weighed against conjugate gradients
     conjugate_gradient_steps : steps that conjugate gradients are expected to take
     factor_speed_ratio       : speed of a factorization's multiplications, over that of products with one vector
@@ -38,7 +37,6 @@ class KinkRowSettings:
     max_copied_share: float = 0.25
     large_entries: int = 1 << 22
     max_copied_large_share: float = 0.05
-    min_row_system_features: int = 64
     cheap_factor_flops: float = 1e8
     conjugate_gradient_steps: int = 100
     factor_speed_ratio: float = 8.0
@@ -203,11 +201,8 @@ def _bordered(F, ones):
 
 
 class TaskSystem:
-    """H = penalty F^T F + diag(diagonal), positive definite.
-
-    Few rows, many unknowns: those of a large diagonal are eliminated in the space of rows (G below), which leaves a
-    system of the others:  S = diag_A + F_A^T G^-1 F_A,  G = 1 / penalty + F_Z diag_Z^-1 F_Z^T. Where either way takes too much, H is not
-    factorized: `is_direct` is False, and `solve` divides by the diagonal of H, for conjugate gradients.
+    """H = penalty F^T F + diag(diagonal), positive definite. Where its factor takes too much, `is_direct` is False, and `solve` divides by the
+    diagonal of H, for conjugate gradients.
 
     work, work_of_product : multiplications that it took to set up, and those of a product and a solution, about
     """
@@ -215,74 +210,27 @@ class TaskSystem:
     def __init__(self, F, penalty: float, diagonal: np.ndarray):
         self.penalty, self.diagonal = penalty, diagonal
         r, D = F.shape
-        own = diagonal < 0.5 * diagonal.max(initial=0.0)
-        k = int(np.count_nonzero(own))
-        self.refines = k > r  # then all go, and what that costs in digits comes back in a second round
-        if self.refines:
-            own[:], k = False, 0
         whole = r * D**2 + D**3 / 3
-        by_rows = r**2 * (D - k) + r**3 / 3 + r**2 * k + r * k**2 + k**3 / 3
-        self.by_rows = SETTINGS.min_row_system_features < D and by_rows < 0.5 * whole
         entries = _entries(F)
         steps, speed = SETTINGS.conjugate_gradient_steps, SETTINGS.factor_speed_ratio
         products = steps * 4.0 * entries
-        self.is_direct = min(by_rows, whole) <= max(SETTINGS.cheap_factor_flops, speed * products)
-        self.most_products = int(
-            np.clip(steps * min(by_rows, whole) / (speed * max(products, 1.0)), steps, 10 * steps)
-        )
-        work = by_rows / SETTINGS.stacked_speed_ratio if self.by_rows else work_of_factor(F)
-        self.work = work if self.is_direct else 0.0
-        self.work_of_product = 4.0 * entries + (
-            2.0 * (r if self.by_rows else D) ** 2 if self.is_direct else D
-        )
-        needs_array = self.by_rows if self.is_direct else isinstance(F, ActiveRows) and not F.is_most
-        if not self.is_direct:
-            self.scale = 1.0 / (penalty * squares_of(F) + diagonal)
-        self.F = F = F.array() if needs_array and isinstance(F, ActiveRows) else F
-        if not self.is_direct:
-            return
-        if self.by_rows:
-            self._eliminate(np.flatnonzero(own), np.flatnonzero(~own))
-        else:
+        self.is_direct = whole <= max(SETTINGS.cheap_factor_flops, speed * products)
+        self.most_products = int(np.clip(steps * whole / (speed * max(products, 1.0)), steps, 10 * steps))
+        self.work = work_of_factor(F) if self.is_direct else 0.0
+        self.work_of_product = 4.0 * entries + (2.0 * D**2 if self.is_direct else D)
+        if self.is_direct:
             H = gram_of(F)
             H *= penalty
             H.flat[:: D + 1] += diagonal
             self.factor = _factor(H)
-
-    def _eliminate(self, A: np.ndarray, Z: np.ndarray) -> None:
-        self.A, self.Z = A, Z
-        F: Any = self.F
-        self.F_A, self.F_Z = F[:, A], F[:, Z]
-        self.inverse_Z = 1.0 / self.diagonal[Z]
-        if sparse.issparse(F):
-            self.F_A = self.F_A.toarray()
-            G = (self.F_Z.multiply(self.inverse_Z[None, :]).tocsr() @ self.F_Z.T).toarray()
         else:
-            G = (self.F_Z * self.inverse_Z) @ self.F_Z.T
-        G.flat[:: len(G) + 1] += 1.0 / self.penalty
-        self.G = _factor(G)
-        self.T = _solve(self.G, self.F_A)  # G^-1 F_A
-        S = self.F_A.T @ self.T
-        S.flat[:: len(A) + 1] += self.diagonal[A]
-        self.S = _factor(S)
+            self.scale = 1.0 / (penalty * squares_of(F) + diagonal)
+            F = F.array() if isinstance(F, ActiveRows) and not F.is_most else F
+        self.F = F
 
     def solve(self, r: np.ndarray) -> np.ndarray:
         """H^-1 r, r (D,)."""
-        if not self.is_direct:
-            return self.scale * r
-        if not self.by_rows:
-            return _solve(self.factor, r)
-        x = self._solve_by_rows(r)
-        return x + self._solve_by_rows(r - self.product(x)) if self.refines else x
-
-    def _solve_by_rows(self, r: np.ndarray) -> np.ndarray:
-        scaled = self.inverse_Z * r[self.Z]
-        t = _solve(self.G, self.F_Z @ scaled)
-        x_A = _solve(self.S, r[self.A] - self.F_A.T @ t)
-        x = np.empty_like(r)
-        x[self.A] = x_A
-        x[self.Z] = scaled - self.inverse_Z * (self.F_Z.T @ (t + self.T @ x_A))
-        return x
+        return _solve(self.factor, r) if self.is_direct else self.scale * r
 
     def product(self, x: np.ndarray) -> np.ndarray:
         """H x."""

@@ -24,13 +24,6 @@ def solve(
     return (run.apart(), True) if run.prefers_apart else run.together()
 
 
-def _tasks_refusal(form: NormalForm) -> str | None:
-    reason = unsupported_reason(form, quadratic=True)
-    if reason is None and not NewtonRun(form).prefers_apart:
-        return "tasks go together where a norm ties them, or their Gram matrices are small."
-    return reason
-
-
 METHODS = (
     Method(
         "groups",
@@ -39,16 +32,10 @@ METHODS = (
         group_newton.solve,
     ),
     Method(
-        "tasks",
-        "task after task, each on a working set of its own",
-        _tasks_refusal,
-        lambda *run: (NewtonRun(*run).apart(), True),
-    ),
-    Method(
         "rows",
         "exact steps on rows of W, on a working set",
         lambda form: unsupported_reason(form, quadratic=True),
-        lambda *run: NewtonRun(*run).together(),
+        solve,
     ),
 )
 

@@ -14,13 +14,9 @@ from mtldsl.normal_form.reductions.block_reductions import has_one_maximum_a_tas
 from mtldsl.normal_form.term import LinearMap, MapEntry
 from mtldsl.solvers.admm.iteration import ADMMIteration
 from mtldsl.solvers.cutting_planes.lifted_admm import LiftedRun
-from mtldsl.solvers.design.sufficient_statistics import radial_data
 from mtldsl.solvers.multistart import bare_start, solve_roughly
 from mtldsl.solvers.nonconvex.fixed_rank import settle_at_rank, why_not_at_rank
-from mtldsl.solvers.nonconvex.majorization_minimization import minimize_reweighted
-from mtldsl.solvers.nonconvex.reweighting import rough_fit, why_not_reweighted
 from mtldsl.solvers.solver import Point, StoppingWatch, Watch
-from mtldsl.utils.interrupts import svd
 
 
 @dataclass(frozen=True)
@@ -31,11 +27,6 @@ class SpectralSettings:
     relaxed_iterations      : iterations of its solver
     trace_norm_share        : least coefficient of a trace norm, relative to that of the penalty in whose place it stands
     ridge_share             : of the losses' gradient at zero by the features: a ridge where nothing else bounds the weights
-    smoothed_start_ratio    : of the first smoothed model's eps to the largest squared singular value
-    smoothed_end_ratio      : the same of the last one; tenfold steps between them
-    smoothed_tol            : residual to which the last smoothed model is solved
-    smoothed_iterations     : iterations of all smoothed models together
-    alive_ratio             : of singular values that are not zero to the root of the last eps
     round_iterations        : iterations of the first round, which is plain; then rounds are accelerated and plain in turn
     round_factor            : from one round's length to the next
     memory_steps            : steps that an extrapolation draws on
@@ -49,11 +40,6 @@ class SpectralSettings:
     relaxed_iterations: int = 300
     trace_norm_share: float = 1e-3
     ridge_share: float = 1e-3
-    smoothed_start_ratio: float = 1e-3
-    smoothed_end_ratio: float = 1e-10
-    smoothed_tol: float = 1e-5
-    smoothed_iterations: int = 100
-    alive_ratio: float = 10.0
     round_iterations: int = 150
     round_factor: float = 1.4
     memory_steps: int = 10
@@ -97,49 +83,6 @@ def relaxed_start(form: NormalForm, watch: Watch) -> Blocks:
 def _coefficient(f: FunctionTerm) -> float:
     """Return what the penalty charges for a singular value of one."""
     return f.coefficient * max(float(f.atom.value(np.ones((1, 1)))), SETTINGS.trace_norm_share)
-
-
-# --------------------------------------------------------------------------------------------------------------
-# Start of a model with exact penalties of the spectrum: near a stationary point of it, by way of smoothed ones.
-
-
-def smoothed_start(form: NormalForm, watch: Watch) -> Blocks | None:
-    """Weights of low rank; None for penalties without a smoothed form, and losses other than norms of residuals."""
-    first = _smoothed(form, 1.0)
-    if first is None or why_not_reweighted(first) is not None:
-        return None
-    data, x = radial_data(form), form.zeros()
-    form.losses[0].add_adjoint(form.losses[0].tasks.targets, x)
-    at = rough_fit(first, data, x[data.block])
-    stages = np.geomspace(SETTINGS.smoothed_start_ratio, SETTINGS.smoothed_end_ratio, 8) * max(
-        at.singular.max(initial=0.0) ** 2, np.finfo(float).tiny
-    )
-    forms = tuple(one for eps in stages if (one := _smoothed(form, eps)) is not None)
-    point = minimize_reweighted(
-        forms,
-        data,
-        {data.block: at.W},
-        method="newton",
-        tol=SETTINGS.smoothed_tol,
-        max_iter=SETTINGS.smoothed_iterations,
-        watch=StoppingWatch(watch),
-    )
-    U, s, Vt = svd(point.blocks[data.block])
-    s[s <= SETTINGS.alive_ratio * np.sqrt(stages[-1])] = 0.0
-    return data.blocks((U * s) @ Vt)
-
-
-def _smoothed(form: NormalForm, eps: float) -> NormalForm | None:
-    functions = []
-    for f in form.functions:
-        if not f.atom.convex:
-            atom: Any = f.atom
-            if not hasattr(atom, "smoothed"):
-                return None
-            multiple = f.map.multiple_of(form.weight_blocks[0].name) or 1.0
-            f = replace(f, atom=atom.smoothed(eps * multiple**2))
-        functions.append(f)
-    return replace(form, functions=tuple(functions))
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -201,11 +144,9 @@ class SpectralADMM:
         if self.start is not None:
             x, weights = self.start.blocks, self.form.weight_blocks
             return Point(x), all(np.linalg.matrix_rank(x[b.name]) < min(b.shape) for b in weights)
-        bare, smoothed = bare_start(self.form, self.tol, watch), smoothed_start(self.form, watch)
-        found = [relaxed_start(self.form, watch), *([] if bare is None else [bare.blocks])]
-        found += [] if smoothed is None else [smoothed]
-        best = min(found, key=self.form.value)
-        return Point(best), best is smoothed
+        relaxed, bare = relaxed_start(self.form, watch), bare_start(self.form, self.tol, watch)
+        found = [relaxed] if bare is None else [relaxed, bare.blocks]
+        return Point(min(found, key=self.form.value)), False
 
     def _rough_copies(self, iteration: ADMMIteration) -> list[int]:
         return [
