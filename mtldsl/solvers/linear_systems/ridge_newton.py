@@ -83,8 +83,8 @@ class FactorCache:
 
 
 @dataclass(frozen=True, eq=False)
-class QuadraticPenalty:
-    """1/2 <V, ridge * V + coupling V> for V (m, d + 1), whose last column, the intercepts, has neither.
+class PenaltyHessian:
+    """That of 1/2 <V, ridge * V + coupling V> for V (m, d + 1), whose last column, the intercepts, has neither.
 
     ridge    : (m, d + 1); with a coupling, one number per task
     coupling : (m, m), or None where tasks are apart
@@ -176,7 +176,7 @@ class DesignWithIntercept:
         return flat.sum()[None] if self.m == 1 else np.add.reduceat(flat, self.offsets[:-1])
 
     def factors(
-        self, D, penalty: QuadraticPenalty, jitter: float, anew: bool = True
+        self, D, penalty: PenaltyHessian, jitter: float, anew: bool = True
     ) -> Callable[[np.ndarray], np.ndarray]:
         """r (m, d + 1) -> about H^-1 r, H the blocks [X_i, 1]^T diag(D_i) [X_i, 1] beside the penalty's Hessian.
 
@@ -199,7 +199,7 @@ class DesignWithIntercept:
         columns = self.columns.columns[0]
         return ((columns * D.reshape(self.m, -1).mean(axis=0)) @ columns.T)[None]
 
-    def _of_made(self, penalty: QuadraticPenalty, jitter: float) -> Callable[[np.ndarray], np.ndarray]:
+    def _of_made(self, penalty: PenaltyHessian, jitter: float) -> Callable[[np.ndarray], np.ndarray]:
         gram, border, totals = self.made.parts
         ridge = penalty.ridge
         if penalty.coupling is not None:
@@ -235,7 +235,7 @@ class DesignWithIntercept:
 
 
 def _coupled(
-    values, vectors, border, totals, penalty: QuadraticPenalty, jitter: float
+    values, vectors, border, totals, penalty: PenaltyHessian, jitter: float
 ) -> Callable[[np.ndarray], np.ndarray]:
     """r -> about H^-1 r with a coupling of tasks, as if a task's Gram matrix were totals_i / mean(totals) times one Q diag(values) Q^T.
 
@@ -265,7 +265,7 @@ def _solve(factor, r) -> np.ndarray:
 class RidgeNewton:
     """Minimises loss + penalty over V (m, d + 1), the last column being the intercepts. `report(state, steps)` as a look pays; True ends the run."""
 
-    def __init__(self, loss: SmoothLoss, inputs: DesignWithIntercept, penalty: QuadraticPenalty, tol: float):
+    def __init__(self, loss: SmoothLoss, inputs: DesignWithIntercept, penalty: PenaltyHessian, tol: float):
         self.loss, self.inputs, self.penalty, self.target = loss, inputs, penalty, 0.8 * tol
         self.factors: Callable[[np.ndarray], np.ndarray] | None = None
         self.products, self.damping = 0, SETTINGS.damping_share
@@ -414,7 +414,7 @@ def unsupported_reason(form: NormalForm) -> str | None:
     return None if penalty.is_uniform else "features have ridges of their own beside a penalty between tasks."
 
 
-def _penalty(form: NormalForm, shape) -> QuadraticPenalty:
+def _penalty(form: NormalForm, shape) -> PenaltyHessian:
     """All of the form's functions together."""
     d, m = shape
     ridge, coupling = np.zeros((m, d + 1)), None
@@ -428,7 +428,7 @@ def _penalty(form: NormalForm, shape) -> QuadraticPenalty:
             ridge[:, :-1] += np.broadcast_to(hessian.weights, shape).T
         else:
             coupling = hessian.coupling if coupling is None else coupling + hessian.coupling
-    return QuadraticPenalty(ridge, coupling)
+    return PenaltyHessian(ridge, coupling)
 
 
 def _slope(f: FunctionTerm, W) -> np.ndarray:
