@@ -84,7 +84,7 @@ class FactorCache:
 
 @dataclass(frozen=True, eq=False)
 class PenaltyHessian:
-    """That of 1/2 <V, ridge * V + coupling V> for V (m, d + 1), whose last column, the intercepts, has neither.
+    """Hessian of 1/2 <V, ridge * V + coupling V> for V (m, d + 1), whose last column, the intercepts, has neither.
 
     ridge    : (m, d + 1); with a coupling, one number per task
     coupling : (m, m), or None where tasks are apart
