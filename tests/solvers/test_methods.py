@@ -133,4 +133,6 @@ def test_an_unknown_method_is_told_with_those_that_there_are():
 
 def test_explain_names_the_method_that_begins():
     text = " ".join(str(mtl.minimize(mtl.logistic_loss(V, SIGNS) + mtl.ridge(V)).explain()).split())
-    assert "It begins with proximal_gradient.ridge_newton (Newton's method beside quadratic penalties)" in text
+    assert (
+        "It begins with proximal_gradient.ridge_newton (Newton's method beside quadratic penalties)" in text
+    )

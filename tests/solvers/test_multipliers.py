@@ -143,3 +143,13 @@ def test_raw_inputs_far_from_the_equations_at_first(coefficient, scale):
     tasks, W = with_weights(mtl.Tasks.shared(X, Y), intercept=True)
     problem = mtl.minimize(coefficient * mtl.hinge_loss(W, tasks) + mtl.l1_norm(W))
     assert problem.solve(solver="multipliers", tol=1e-8).status == "optimal"
+
+
+def test_kinks_beside_a_penalty_of_rows_are_proven():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(1000, 60))
+    Z = X @ (rng.normal(size=(60, 5)) * (rng.random((60, 1)) < 0.5))
+    tasks = mtl.Tasks.shared(X, Z / Z.std() + 0.6 * rng.normal(size=Z.shape))
+    W = mtl.Weights(tasks, intercept=True)
+    problem = mtl.minimize(mtl.absolute_loss(W, tasks) + 10 * mtl.total_variation(W))
+    assert problem.solve("multipliers").status == "optimal"

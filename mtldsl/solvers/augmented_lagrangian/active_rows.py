@@ -222,7 +222,7 @@ class TaskSystem:
             H = gram_of(F)
             H *= penalty
             H.flat[:: D + 1] += diagonal
-            self.factor = _factor(H)
+            self.factor = factor_of(H)
         else:
             self.scale = 1.0 / (penalty * squares_of(F) + diagonal)
             F = F.array() if isinstance(F, ActiveRows) and not F.is_most else F
@@ -230,7 +230,7 @@ class TaskSystem:
 
     def solve(self, r: np.ndarray) -> np.ndarray:
         """H^-1 r, r (D,)."""
-        return _solve(self.factor, r) if self.is_direct else self.scale * r
+        return solve_factored(self.factor, r) if self.is_direct else self.scale * r
 
     def product(self, x: np.ndarray) -> np.ndarray:
         """H x."""
@@ -249,7 +249,7 @@ def _entries(F) -> float:
     return F.entries if isinstance(F, ActiveRows) else F.nnz if sparse.issparse(F) else F.size
 
 
-def _factor(H: np.ndarray) -> np.ndarray:
+def factor_of(H: np.ndarray) -> np.ndarray:
     """The Cholesky factor, in the place of a large H, which is symmetric: its transpose lies as LAPACK has it."""
     if not H.size:
         return H
@@ -270,7 +270,7 @@ def _factor(H: np.ndarray) -> np.ndarray:
     return c
 
 
-def _solve(factor: np.ndarray, rhs: np.ndarray) -> np.ndarray:
+def solve_factored(factor: np.ndarray, rhs: np.ndarray) -> np.ndarray:
     if not factor.size:
         return rhs
     return lapack.dpotrs(factor, rhs, lower=1)[0]

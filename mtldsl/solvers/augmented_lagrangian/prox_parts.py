@@ -54,6 +54,7 @@ class MatrixPart:
         self.unit = np.full(len(unit), float(np.sqrt(np.mean(unit**2))))
         atoms = [f.atom for f in functions]
         # one number for all entries is a function of singular values too; numbers of their own are not
+        self.is_of_rows = all(atom.separable in ("rows", "entries") for atom in atoms)
         self.is_spectral = all(
             atom.separable == "spectrum"
             or (atom.entry_quadratic is not None and np.ndim(atom.entry_quadratic) == 0)
@@ -81,6 +82,10 @@ class MatrixPart:
         V, v = self.at, self.found
         if self.is_spectral:
             return _spectral(lambda A: self.prox(A, M), V, v)
+        if self.is_of_rows:
+            blocks = self.blocks(M)
+            mean = float(np.einsum("jii->", blocks)) / V.size
+            return lambda H: np.einsum("jik,jk->ji", blocks, H), mean
         size = np.linalg.norm(V)
 
         def product(H):
@@ -91,6 +96,15 @@ class MatrixPart:
             return H - (self.prox(V + step * H, M) - v) / step
 
         return product, 0.5
+
+    def blocks(self, M: np.ndarray) -> np.ndarray:
+        """(d, m, m): I - D of every row, where the functions are sums over rows: a step of one entry in all rows at once shows a column."""
+        V, v = self.at, self.found
+        step = SETTINGS.difference_share * max(float(np.sqrt(np.mean(V**2))), 1e-12)
+        steps = step * np.eye(V.shape[1])
+        moved = np.stack([self.prox(V + one, M) - v for one in steps], axis=2) / step
+        blocks = np.eye(V.shape[1]) - moved
+        return 0.5 * (blocks + blocks.transpose(0, 2, 1))
 
     def shares(self, V: np.ndarray, M: np.ndarray) -> list[np.ndarray]:
         """The multiplier of every function where the prox is taken of V."""

@@ -6,7 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mtldsl.solvers.augmented_lagrangian.active_rows import TaskSystem, held_rows
+from mtldsl.solvers.augmented_lagrangian.active_rows import (
+    TaskSystem,
+    factor_of,
+    gram_of,
+    held_rows,
+    solve_factored,
+    work_of_factor,
+)
 from mtldsl.solvers.design.task_design import Designs
 from mtldsl.solvers.numerics.conjugate_gradients import conjugate_gradients
 
@@ -20,6 +27,7 @@ class SemismoothNewtonSettings:
     decrement_share              : Newton's decrement, of the change of the multipliers, at which an outer step ends
     conjugate_gradient_tol       : in the preconditioner's norm
     max_conjugate_gradient_steps : where no system says how many
+    dense_unknowns               : of all tasks, tied by a sum over rows, up to which one factor has them all
     min_curvature_share          : the regularizer's mean curvature in the preconditioner
     intercept_share              : of the proximal term, that intercepts feel
     slope_share                  : of the first slope, at which the line search ends
@@ -30,6 +38,7 @@ class SemismoothNewtonSettings:
     decrement_share: float = 0.03
     conjugate_gradient_tol: float = 0.05
     max_conjugate_gradient_steps: int = 150
+    dense_unknowns: int = 2500
     min_curvature_share: float = 1e-3
     intercept_share: float = 1e-3
     slope_share: float = 0.3
@@ -196,6 +205,10 @@ class SemismoothNewton:
             for k in np.flatnonzero(wanted).tolist():
                 x[:, k] = _task_direction(system_of(k), -stacked[:, k])
             return _unstacked(x, d)
+        if getattr(part, "is_of_rows", False) and stacked.size <= SETTINGS.dense_unknowns:
+            halves = [held_rows(designs, k, one) for k, one in enumerate(parts)]
+            diagonal[:d] -= spare
+            return _unstacked(self._direct(halves, here, diagonal, -stacked), d)
         systems = [system_of(k) for k in range(len(parts))]
         self.work += sum(system.work for system in systems)
         a_product = sum(system.work_of_product for system in systems)
@@ -214,6 +227,21 @@ class SemismoothNewton:
             return np.column_stack([system.solve(r[:, k]) for k, system in enumerate(systems)])
 
         return _unstacked(_solved(apply, -stacked, precondition), d)
+
+    def _direct(self, halves, here: _Lagrangian, diagonal: np.ndarray, rhs: np.ndarray) -> np.ndarray:
+        """H^-1 rhs by one factor over all tasks, whose regularizer is a sum over rows.
+
+        halves : F_k of every task, whose loss has the Hessian  penalty_k F_k^T F_k
+        """
+        depth, m = rhs.shape
+        H = np.zeros((m, depth, m, depth))
+        for k, F in enumerate(halves):
+            H[k, :, k, :] = here.penalties.loss[k] * gram_of(F) + np.diag(diagonal[:, k])
+        blocks = here.M[0, 0] * self.part.blocks(here.M)
+        for j, block in enumerate(blocks):
+            H[:, j, :, j] += block
+        self.work += sum(work_of_factor(F) for F in halves) + float(rhs.size) ** 3 / 3.0
+        return solve_factored(factor_of(H.reshape(rhs.size, rhs.size)), rhs.T.ravel()).reshape(m, depth).T
 
 
 def _unstacked(x: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
