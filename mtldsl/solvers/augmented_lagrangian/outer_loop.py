@@ -12,7 +12,6 @@ from mtldsl.certificates.certificate import dual_bound
 from mtldsl.solvers.augmented_lagrangian.semismooth_newton import NewtonState, SemismoothNewton, TaskPenalties
 from mtldsl.solvers.design.task_design import Designs
 from mtldsl.solvers.numerics.operator_splitting import SETTINGS as OPERATOR_SPLITTING
-from mtldsl.solvers.numerics.operator_splitting import RestartedAverage
 from mtldsl.solvers.solver import Point, Watch
 from mtldsl.utils.interrupts import eigh
 
@@ -156,11 +155,7 @@ class Splitting:
             PHASE_SETTINGS.min_score_share * roots * scores.spread_of_scores(designs),
             PHASE_SETTINGS.min_multiplier_share * roots * scores.sizes(designs),
         )
-        self.first, self.average = penalties, RestartedAverage()
-
-    def restart(self, at: NewtonState, copy: np.ndarray) -> None:
-        """Go on from there."""
-        self.at, self.copy = at, copy
+        self.first = penalties
 
     def run(self, iterations: int) -> NewtonState:
         designs, part, unit = self.designs, self.part, self.part.unit[:, None]
@@ -187,7 +182,6 @@ class Splitting:
             between = factor * W + (1.0 - factor) * v
             Q = part.multipliers(between, P, M)
             v_before, v, P = v, part.copy(between, P, Q, M), Q
-            self.average.add([W, b, z, u, P, v, copy])
             self.iterations += 1
             if self.iterations % PHASE_SETTINGS.balance_iterations == 0:
                 self._balance(
@@ -246,7 +240,7 @@ def _factors(primal: np.ndarray, dual: np.ndarray) -> np.ndarray:
 
 
 def first_phase(run: Any, max_iter: int, watch: Watch) -> tuple[int, Point | None]:
-    """Run ADMM with restarts at averages until Newton's steps are the faster ones; the outer steps of `run` go on where it ended.
+    """Run ADMM until Newton's steps are the faster ones; the outer steps of `run` go on where it ended.
 
     Returns (iterations, the last point where the run ends with it).
     """
@@ -260,13 +254,8 @@ def first_phase(run: Any, max_iter: int, watch: Watch) -> tuple[int, Point | Non
         planned = early[look] if look < len(early) else PHASE_SETTINGS.look_iterations
         splitting.run(min(planned, max_iter - splitting.iterations))
         p = outer.penalties = splitting.penalties
-        iterations, gap = splitting.iterations, known.see(splitting.at)
-        if look >= len(early):  # before, the mean holds the first iterates
-            *parts, copy = splitting.average.mean()
-            mean = NewtonState(*parts)
-            of_mean = known.see(mean)
-            if splitting.average.is_due(min(gap, of_mean), iterations) and of_mean < gap:
-                splitting.restart(mean, copy)
+        iterations = splitting.iterations
+        known.see(splitting.at)
         stops = iterations >= max_iter or watch.expired
         if stops or known.gap <= run.tol or iterations >= PHASE_SETTINGS.shown_ratio * shown_at:
             shown_at, point = iterations, known.point(iterations)
@@ -276,7 +265,6 @@ def first_phase(run: Any, max_iter: int, watch: Watch) -> tuple[int, Point | Non
         is_slow = _to_halve(gaps) > price
         if (is_slow and known.gap <= PHASE_SETTINGS.newton_tol) or _has_stalled(gaps):
             break
-    outer.at = splitting.at  # an iterate: of a mean no zero, no flip and no rank is exact
     outer.penalties = TaskPenalties(p.loss, p.regularizer, SETTINGS.proximal_share * p.regularizer)
     return splitting.iterations, None
 
@@ -289,14 +277,14 @@ class _KnownBounds:
         self._lowest: Any = None
         self._proven: Any = None
 
-    def see(self, at: NewtonState) -> float:
-        """Return the absolute gap of a state's weights to the bound that its multipliers prove."""
+    def see(self, at: NewtonState) -> None:
+        """Keep what is best of a state's weights, and of the bound that its multipliers prove."""
         run, outer = self.run, self.run.outer
         outer.at = at
         if run.tasks is not None:  # each by itself
-            objective, bound = run.tasks.see(outer, np.arange(run.designs.n_tasks))
+            run.tasks.see(outer, np.arange(run.designs.n_tasks))
             self.best, self.bound = float(run.tasks.objectives.sum()), float(run.tasks.bounds.sum())
-            return float(objective.sum() - bound.sum())
+            return
         form, point = run.form, run._point(outer, 0)
         objective = form.value(point.blocks)
         bound = float(dual_bound(form, point.blocks, point.loss_duals, point.function_duals)[0])
@@ -304,7 +292,6 @@ class _KnownBounds:
             self.best, self._lowest = objective, point
         if bound > self.bound:
             self.bound, self._proven = bound, point
-        return objective - bound
 
     def point(self, iterations: int) -> Point:
         """Return the weights with the best objective, and the multipliers of the best bound."""
