@@ -176,7 +176,7 @@ class Splitting:
                 b = totals / (p.loss * designs.counts) - (means * scaled).sum(axis=0)
             z = designs.forward(W, b)
             mixed = factor * z + (1.0 - factor) * copy
-            y = self.scores.near_multipliers(mixed, u, s)
+            y = self.scores.multipliers(mixed, u, s)
             before, copy = copy, mixed + (u - y) / s
             u = y
             between = factor * W + (1.0 - factor) * v
