@@ -34,10 +34,10 @@ class FirstPhaseSettings:
     max_system_entries   : of all eigenvectors
     early_iterations     : before each of the first looks
     look_iterations      : before each later one
-    newton_tol           : relative gap from which on Newton's steps take over where they are the faster ones
+    newton_tol           : relative gap from which on Newton's steps take over
+    newton_iterations    : and the least iterations before
     patience_iterations  : from which on the gap must fall by half as they double
     shown_ratio          : iterations at a point that is shown, over those at the one before, where it is not the end
-    halving_steps        : Newton steps in which the gap falls by half, as a rule
     """
 
     balance_iterations: int = 10
@@ -52,9 +52,9 @@ class FirstPhaseSettings:
     early_iterations: tuple[int, ...] = (10, 10, 20, 20, 20, 20)
     look_iterations: int = 40
     newton_tol: float = 1e-2
+    newton_iterations: int = 300
     patience_iterations: int = 1000
     shown_ratio: float = 1.5
-    halving_steps: int = 4
 
 
 PHASE_SETTINGS = FirstPhaseSettings()
@@ -240,7 +240,7 @@ def _factors(primal: np.ndarray, dual: np.ndarray) -> np.ndarray:
 
 
 def first_phase(run: Any, max_iter: int, watch: Watch) -> tuple[int, Point | None]:
-    """Run ADMM until Newton's steps are the faster ones; the outer steps of `run` go on where it ended.
+    """Run ADMM until a few hundred iterations brought its bound near; the outer steps of `run` go on where it ended.
 
     Returns (iterations, the last point where the run ends with it).
     """
@@ -249,7 +249,7 @@ def first_phase(run: Any, max_iter: int, watch: Watch) -> tuple[int, Point | Non
         return 0, None
     splitting = Splitting(run.designs, run.scores, run.part, outer.at, outer.penalties)
     known, gaps, shown_at = _KnownBounds(run), [], 0
-    price, early = PHASE_SETTINGS.halving_steps * _price_of_a_step(run), PHASE_SETTINGS.early_iterations
+    early = PHASE_SETTINGS.early_iterations
     for look in count():
         planned = early[look] if look < len(early) else PHASE_SETTINGS.look_iterations
         splitting.run(min(planned, max_iter - splitting.iterations))
@@ -262,8 +262,8 @@ def first_phase(run: Any, max_iter: int, watch: Watch) -> tuple[int, Point | Non
             if watch(point) or stops:
                 return iterations, point
         gaps.append((iterations, known.distance))
-        is_slow = _to_halve(gaps) > price
-        if (is_slow and known.gap <= PHASE_SETTINGS.newton_tol) or _has_stalled(gaps):
+        is_late = iterations >= PHASE_SETTINGS.newton_iterations
+        if (is_late and known.gap <= PHASE_SETTINGS.newton_tol) or _has_stalled(gaps):
             break
     outer.penalties = TaskPenalties(p.loss, p.regularizer, SETTINGS.proximal_share * p.regularizer)
     return splitting.iterations, None
@@ -311,22 +311,6 @@ class _KnownBounds:
     def distance(self) -> float:
         """The gap over the smaller of them, which tells a bound that rises from zero."""
         return (self.best - self.bound) / max(min(abs(self.best), abs(self.bound)), 1e-300)
-
-
-def _price_of_a_step(run: Any) -> float:
-    """The price of a Newton step, in iterations: factorizations against products (measured: 6 with 72 features, 10 with 294, 35 with 600,
-    230 with 978 rows of 1,449)."""
-    side = min(len(run.part.unit), int(run.designs.counts.max()))
-    return 5.0 + max(side / 20.0, side**2 / 8000.0)
-
-
-def _to_halve(gaps: list[tuple[int, float]]) -> float:
-    """Iterations in which the gap falls by half, as it did over the last half of them."""
-    iterations, gap = gaps[-1]
-    before, was = next(pair for pair in gaps[::-1] if 2 * pair[0] <= iterations or pair == gaps[0])
-    if not gap < was < np.inf or gap <= 0.0:
-        return np.inf if before < iterations else 0.0
-    return (iterations - before) * np.log(2.0) / (np.log(was) - np.log(gap))
 
 
 def _has_stalled(gaps: list[tuple[int, float]]) -> bool:
