@@ -105,8 +105,8 @@ class FScore(Metric):
     def exact_prox(self) -> bool:
         return 1.0 <= self.beta <= LARGEST_BETA
 
-    def score_steps(self, z, batch, steps, flips, warm, rough=0.0):
-        return fscore_steps(self, z, batch, steps, flips, warm, rough)
+    def score_steps(self, z, batch, steps, flips, warm):
+        return fscore_steps(self, z, batch, steps, flips, warm)
 
     def _promised(self, of_positives, of_negatives):
         if not self.exact_prox:
@@ -179,7 +179,7 @@ class AUC(Metric):
 
         best_of_auc(ordered, batch.starts, ends, values, counts)
 
-    def score_steps(self, z, batch, steps, flips, warm, rough=0.0):
+    def score_steps(self, z, batch, steps, flips, warm):
         return auc_steps(self, z, batch, steps, flips)
 
     def _promised(self, of_positives, of_negatives):

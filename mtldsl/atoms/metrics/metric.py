@@ -432,14 +432,9 @@ class Metric(Atom):
         steps, warm = np.array([float(step)]), np.zeros(1, np.int64)
         return self.score_steps(z, MetricBatch([classes], [0]), steps, flips, warm)[0]
 
-    def score_steps(
-        self, z, batch: MetricBatch, steps, flips, warm, rough: float = 0.0
-    ) -> Sequence[ScoreStep | None]:
+    def score_steps(self, z, batch: MetricBatch, steps, flips, warm) -> Sequence[ScoreStep | None]:
         """The same of every task of a batch at the flat predictions z; the flip probabilities go into `flips`, where those of a step nearby
-        are where `warm` is not zero.
-
-        rough : relative gap up to which a step nearby may be followed to first order; the flip probabilities are all that is known then
-        """
+        are where `warm` is not zero."""
         raise NotImplementedError
 
     def dual_project(self, u, y) -> np.ndarray:

@@ -157,13 +157,10 @@ def overlaps(n, tables, b, n_pools, pools, sizes, first, shares):
         sizes[i] = float(tables[i + 1] - tables[i]) + max(alone, 0.0)
 
 
-@compiled("void(i8, f8[::1], f8[::1], i8[::1], f8[:, ::1], i8, i8[:, ::1], f8[::1], f8[::1])", inside=True)
-def _newton(n, gains, sizes, first, shares, n_pools, pools, step, rhs):
-    """step = (sizes + M K^-1 M^T)^-1 gains, M the shares of the groups in pools of K samples: a tridiagonal system over the pools.
-
-    rhs : K^-1 M^T step, by which the mean flip probability of a pool falls
-    """
-    diagonal, beside = np.empty(n_pools), np.empty(n_pools)
+@compiled("void(i8, f8[::1], f8[::1], i8[::1], f8[:, ::1], i8, i8[:, ::1], f8[::1])", inside=True)
+def _newton(n, gains, sizes, first, shares, n_pools, pools, step):
+    """step = (sizes + M K^-1 M^T)^-1 gains, M the shares of the groups in pools of K samples: a tridiagonal system over the pools."""
+    diagonal, beside, rhs = np.empty(n_pools), np.empty(n_pools), np.empty(n_pools)
     for p in range(n_pools):
         beside[p], rhs[p] = 0.0, 0.0
         diagonal[p] = max(1.0, float(pools[p, 3] - pools[p, 4]))
@@ -217,10 +214,10 @@ def _towards(r, v, n, free, sizes, step, direction):
 
 @compiled(
     "Tuple((i8, i8, f8, f8, i8))(f8[::1], f8[::1], f8, f8, f8, f8, f8[::1], f8[::1], i8[::1], f8[::1], f8[::1], f8[::1], f8[::1], "
-    "i8[:, ::1], i8, f8)",
+    "i8[:, ::1], i8)",
     inside=True,
 )
-def _survival_step(down, up, spare, m, kappa, u, r, q, tables, a, mass, b, levels, pools, most, rough):
+def _survival_step(down, up, spare, m, kappa, u, r, q, tables, a, mass, b, levels, pools, most):
     """Minimise the F-score hinge + |z - t|^2 / u over z; returns (tables, pools, gap, the size of its terms, evaluations).
 
     down (N,) : scores t of the negatives, descending; up (P,): of the positives, ascending
@@ -228,7 +225,6 @@ def _survival_step(down, up, spare, m, kappa, u, r, q, tables, a, mass, b, level
     r (P,)    : flip probabilities of the positives, a start and then the answer; q (N,): those of the negatives, falling, the same
     the rest  : what `thresholds` says at the answer, in the first entries of arrays of P + 1 (mass: P + 2) entries
     most      : evaluations
-    rough     : relative gap up to which the next Newton step is the last one and is not evaluated: thresholds follow it to first order
     """
     N, P = down.size, up.size
     sums = np.empty(N + 1)
@@ -238,7 +234,7 @@ def _survival_step(down, up, spare, m, kappa, u, r, q, tables, a, mass, b, level
     z, v, heights, counts = np.empty(N), np.empty(P + 1), np.empty(P + 1), np.empty(P + 1, np.int64)
     free, free_b, gains, step = np.empty(P + 1, np.int64), np.empty(P + 1), np.empty(P + 1), np.empty(P + 1)
     sizes, first, shares = np.empty(P + 1), np.empty(P + 1, np.int64), np.empty((P + 1, 2))
-    direction, base, best_r, fall = np.empty(P), np.empty(P), np.empty(P), np.empty(P + 1)
+    direction, base, best_r = np.empty(P), np.empty(P), np.empty(P)
     for l in range(P):  # loops compile in a third of the time that slices take
         direction[l], base[l], best_r[l] = 0.0, r[l], r[l]
     best, since, asked = np.inf, 0, 0
@@ -279,18 +275,8 @@ def _survival_step(down, up, spare, m, kappa, u, r, q, tables, a, mass, b, level
         overlaps(n, free, free_b, n_pools, pools, sizes, first, shares)
         for i in range(n):
             gains[i] = (v[free[i + 1]] - v[free[i]]) / (2.0 * u)
-        _newton(n, gains, sizes, first, shares, n_pools, pools, step, fall)
+        _newton(n, gains, sizes, first, shares, n_pools, pools, step)
         first_slope = _towards(r, v, n, free, sizes, step, direction)
-        if gap <= rough * size and first_slope > 0.0:
-            for l in range(P):
-                r[l] += direction[l]
-            for i in range(K - 1):
-                mass[i + 1] = 1.0 - r[tables[i]]
-            for p in range(n_pools):
-                if pools[p, 2] == 0:
-                    levels[p] += u * fall[p]
-            _negatives(down, u, mass, n_pools, levels, pools, q, z)
-            return K, n_pools, 0.0, size, asked
         if not first_slope > 0.0 or asked % 12 == 0:  # a diagonal that majorises
             for i in range(n):
                 sizes[i] += shares[i, 0] + shares[i, 1]
@@ -308,7 +294,7 @@ def _survival_step(down, up, spare, m, kappa, u, r, q, tables, a, mass, b, level
 
 @compiled(
     "void(i8[::1], f8[::1], i8[::1], i8[:, ::1], i8[:, ::1], f8, f8[::1], i8[::1], i8, f8[::1], i8[::1], f8[::1], f8[::1], f8[::1], "
-    "f8[::1], i8[:, ::1], i8[:, ::1], f8[::1], f8)"
+    "f8[::1], i8[:, ::1], i8[:, ::1], f8[::1])"
 )
 def fscore_steps(
     chosen,
@@ -329,14 +315,12 @@ def fscore_steps(
     pools,
     found,
     gaps,
-    rough,
 ):
     """The flip probabilities of every task's step, u its length twice; from those in `flips` where the task is warm.
 
     samples, starts : the tasks' positives and negatives; chosen, margins: those that may be flipped, margins ascending, up to ends
     tables ... pools : what `thresholds` says at the answer, of task i from starts[i, 0] + 2 i on
     found (k, 5) : tables, pools, positives and negatives that are surely flipped, evaluations; gaps (k,): relative to the terms
-    rough : relative gap of a warm task from which on one Newton step ends it; 0: exact
     """
     kappa = 1.0 + square
     for i in range(starts.shape[0]):
@@ -367,7 +351,6 @@ def fscore_steps(
         K, n_pools, gap, size, found[i, 4] = _survival_step(
             falling, scores, spare, m, kappa, u[i], r, q, tables[at : at + P + 1], a[at : at + P + 1], mass[at : at + P + 2],
             b[at : at + P + 1], levels[at : at + P + 1], pools[at : at + P + 1], most,
-            rough if warm[i] != 0 else 0.0,
         )  # fmt: skip
         found[i, 0], found[i, 1], gaps[i] = K, n_pools, gap / size
         for s in range(starts[i, 0], starts[i, 2]):

@@ -264,12 +264,10 @@ def fscore_steps(
     steps: np.ndarray,
     flips: np.ndarray,
     warm: np.ndarray,
-    rough: float = 0.0,
 ) -> Sequence[ScoreStep | None]:
     """The exact steps of the hinges of `FScore`, beta >= 1, of all tasks of a batch; None where rounding keeps a gap from closing.
 
     flips : the flip probabilities go there; where a task is warm, they are those of a step nearby, to start from
-    rough : relative gap up to which that one is followed to first order: flip probabilities are all that is known then
     """
     from mtldsl.atoms.structured_prox import fscore_prox_kernels
     from mtldsl.atoms.structured_prox.fscore_table_kernels import promised_value
@@ -284,7 +282,7 @@ def fscore_steps(
     found, gaps = np.empty((k, 5), np.int64), np.empty(k)
     fscore_prox_kernels.fscore_steps(
         chosen, margins, batch.samples, batch.starts, ends, square, u, warm, SETTINGS.step_evaluations, flips,
-        tables, a, mass, b, levels, pools, found, gaps, rough,
+        tables, a, mass, b, levels, pools, found, gaps,
     )  # fmt: skip
     if not np.all(gaps <= SETTINGS.gap_tol):
         return [None] * k

@@ -12,7 +12,6 @@ from mtldsl.certificates.certificate import dual_bound
 from mtldsl.solvers.augmented_lagrangian.semismooth_newton import NewtonState, SemismoothNewton, TaskPenalties
 from mtldsl.solvers.design.task_design import Designs
 from mtldsl.solvers.numerics.operator_splitting import SETTINGS as OPERATOR_SPLITTING
-from mtldsl.solvers.numerics.operator_splitting import RestartedAverage
 from mtldsl.solvers.solver import Point, Watch
 from mtldsl.utils.interrupts import eigh
 
@@ -35,10 +34,10 @@ class FirstPhaseSettings:
     max_system_entries   : of all eigenvectors
     early_iterations     : before each of the first looks
     look_iterations      : before each later one
-    newton_tol           : relative gap from which on Newton's steps take over where they are the faster ones
+    newton_tol           : relative gap from which on Newton's steps take over
+    newton_iterations    : and the least iterations before
     patience_iterations  : from which on the gap must fall by half as they double
     shown_ratio          : iterations at a point that is shown, over those at the one before, where it is not the end
-    halving_steps        : Newton steps in which the gap falls by half, as a rule
     """
 
     balance_iterations: int = 10
@@ -53,9 +52,9 @@ class FirstPhaseSettings:
     early_iterations: tuple[int, ...] = (10, 10, 20, 20, 20, 20)
     look_iterations: int = 40
     newton_tol: float = 1e-2
+    newton_iterations: int = 300
     patience_iterations: int = 1000
     shown_ratio: float = 1.5
-    halving_steps: int = 4
 
 
 PHASE_SETTINGS = FirstPhaseSettings()
@@ -156,11 +155,7 @@ class Splitting:
             PHASE_SETTINGS.min_score_share * roots * scores.spread_of_scores(designs),
             PHASE_SETTINGS.min_multiplier_share * roots * scores.sizes(designs),
         )
-        self.first, self.average = penalties, RestartedAverage()
-
-    def restart(self, at: NewtonState, copy: np.ndarray) -> None:
-        """Go on from there."""
-        self.at, self.copy = at, copy
+        self.first = penalties
 
     def run(self, iterations: int) -> NewtonState:
         designs, part, unit = self.designs, self.part, self.part.unit[:, None]
@@ -181,13 +176,12 @@ class Splitting:
                 b = totals / (p.loss * designs.counts) - (means * scaled).sum(axis=0)
             z = designs.forward(W, b)
             mixed = factor * z + (1.0 - factor) * copy
-            y = self.scores.near_multipliers(mixed, u, s)
+            y = self.scores.multipliers(mixed, u, s)
             before, copy = copy, mixed + (u - y) / s
             u = y
             between = factor * W + (1.0 - factor) * v
             Q = part.multipliers(between, P, M)
             v_before, v, P = v, part.copy(between, P, Q, M), Q
-            self.average.add([W, b, z, u, P, v, copy])
             self.iterations += 1
             if self.iterations % PHASE_SETTINGS.balance_iterations == 0:
                 self._balance(
@@ -246,7 +240,7 @@ def _factors(primal: np.ndarray, dual: np.ndarray) -> np.ndarray:
 
 
 def first_phase(run: Any, max_iter: int, watch: Watch) -> tuple[int, Point | None]:
-    """Run ADMM with restarts at averages until Newton's steps are the faster ones; the outer steps of `run` go on where it ended.
+    """Run ADMM until a few hundred iterations brought its bound near; the outer steps of `run` go on where it ended.
 
     Returns (iterations, the last point where the run ends with it).
     """
@@ -255,28 +249,22 @@ def first_phase(run: Any, max_iter: int, watch: Watch) -> tuple[int, Point | Non
         return 0, None
     splitting = Splitting(run.designs, run.scores, run.part, outer.at, outer.penalties)
     known, gaps, shown_at = _KnownBounds(run), [], 0
-    price, early = PHASE_SETTINGS.halving_steps * _price_of_a_step(run), PHASE_SETTINGS.early_iterations
+    early = PHASE_SETTINGS.early_iterations
     for look in count():
         planned = early[look] if look < len(early) else PHASE_SETTINGS.look_iterations
         splitting.run(min(planned, max_iter - splitting.iterations))
         p = outer.penalties = splitting.penalties
-        iterations, gap = splitting.iterations, known.see(splitting.at)
-        if look >= len(early):  # before, the mean holds the first iterates
-            *parts, copy = splitting.average.mean()
-            mean = NewtonState(*parts)
-            of_mean = known.see(mean)
-            if splitting.average.is_due(min(gap, of_mean), iterations) and of_mean < gap:
-                splitting.restart(mean, copy)
+        iterations = splitting.iterations
+        known.see(splitting.at)
         stops = iterations >= max_iter or watch.expired
         if stops or known.gap <= run.tol or iterations >= PHASE_SETTINGS.shown_ratio * shown_at:
             shown_at, point = iterations, known.point(iterations)
             if watch(point) or stops:
                 return iterations, point
         gaps.append((iterations, known.distance))
-        is_slow = _to_halve(gaps) > price
-        if (is_slow and known.gap <= PHASE_SETTINGS.newton_tol) or _has_stalled(gaps):
+        is_late = iterations >= PHASE_SETTINGS.newton_iterations
+        if (is_late and known.gap <= PHASE_SETTINGS.newton_tol) or _has_stalled(gaps):
             break
-    outer.at = splitting.at  # an iterate: of a mean no zero, no flip and no rank is exact
     outer.penalties = TaskPenalties(p.loss, p.regularizer, SETTINGS.proximal_share * p.regularizer)
     return splitting.iterations, None
 
@@ -289,14 +277,14 @@ class _KnownBounds:
         self._lowest: Any = None
         self._proven: Any = None
 
-    def see(self, at: NewtonState) -> float:
-        """Return the absolute gap of a state's weights to the bound that its multipliers prove."""
+    def see(self, at: NewtonState) -> None:
+        """Keep what is best of a state's weights, and of the bound that its multipliers prove."""
         run, outer = self.run, self.run.outer
         outer.at = at
         if run.tasks is not None:  # each by itself
-            objective, bound = run.tasks.see(outer, np.arange(run.designs.n_tasks))
+            run.tasks.see(outer, np.arange(run.designs.n_tasks))
             self.best, self.bound = float(run.tasks.objectives.sum()), float(run.tasks.bounds.sum())
-            return float(objective.sum() - bound.sum())
+            return
         form, point = run.form, run._point(outer, 0)
         objective = form.value(point.blocks)
         bound = float(dual_bound(form, point.blocks, point.loss_duals, point.function_duals)[0])
@@ -304,7 +292,6 @@ class _KnownBounds:
             self.best, self._lowest = objective, point
         if bound > self.bound:
             self.bound, self._proven = bound, point
-        return objective - bound
 
     def point(self, iterations: int) -> Point:
         """Return the weights with the best objective, and the multipliers of the best bound."""
@@ -324,22 +311,6 @@ class _KnownBounds:
     def distance(self) -> float:
         """The gap over the smaller of them, which tells a bound that rises from zero."""
         return (self.best - self.bound) / max(min(abs(self.best), abs(self.bound)), 1e-300)
-
-
-def _price_of_a_step(run: Any) -> float:
-    """The price of a Newton step, in iterations: factorizations against products (measured: 6 with 72 features, 10 with 294, 35 with 600,
-    230 with 978 rows of 1,449)."""
-    side = min(len(run.part.unit), int(run.designs.counts.max()))
-    return 5.0 + max(side / 20.0, side**2 / 8000.0)
-
-
-def _to_halve(gaps: list[tuple[int, float]]) -> float:
-    """Iterations in which the gap falls by half, as it did over the last half of them."""
-    iterations, gap = gaps[-1]
-    before, was = next(pair for pair in gaps[::-1] if 2 * pair[0] <= iterations or pair == gaps[0])
-    if not gap < was < np.inf or gap <= 0.0:
-        return np.inf if before < iterations else 0.0
-    return (iterations - before) * np.log(2.0) / (np.log(was) - np.log(gap))
 
 
 def _has_stalled(gaps: list[tuple[int, float]]) -> bool:

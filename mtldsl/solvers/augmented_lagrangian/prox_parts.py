@@ -27,14 +27,10 @@ class ProxSettings:
 
     difference_share : of a size, as step of differences
     curvature_difference_share : of the norm of residuals, as step of the differences that the second derivative is made of
-    near_tol         : relative gap of a step near the last one up to which one of Newton's method is enough in a method that comes back:
-                       measured, from 1e-6 to .1 ADMM takes as many iterations as with exact steps, and at .01 and .1 these are evaluated
-                       once instead of three times
     """
 
     difference_share: float = 1e-7
     curvature_difference_share: float = 1e-5
-    near_tol: float = 1e-2
 
 
 SETTINGS = ProxSettings()
@@ -442,18 +438,10 @@ class StructuredScores:
         self.last = t, steps
         return self.slopes * self.flips
 
-    def near_multipliers(self, z: np.ndarray, u: np.ndarray, penalties: np.ndarray) -> np.ndarray:
-        """The same by steps that follow the last ones to first order, where these are near: for a method that comes back to them."""
-        self.last = None
-        t, steps = z + u / penalties, self.coefficients / penalties[self.starts]
-        for _ in self._steps(t, steps, np.arange(len(self.apart)), SETTINGS.near_tol):
-            pass
-        return self.slopes * self.flips
-
-    def _steps(self, t, steps, moved, rough: float = 0.0):
+    def _steps(self, t, steps, moved):
         """(what was found, the tasks that it is of), metric by metric; their flip probabilities are in `flips` then."""
         for metric, chosen, batch in self._batches_of(moved):
-            found = metric.score_steps(t, batch, steps[chosen], self.flips, self.warm[chosen], rough)
+            found = metric.score_steps(t, batch, steps[chosen], self.flips, self.warm[chosen])
             if isinstance(found, list) and None in found:
                 raise SolverError(f"a proximal step of {self.loss.typed} is not exact in float64")
             yield found, chosen

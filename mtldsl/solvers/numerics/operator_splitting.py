@@ -1,8 +1,7 @@
-"""Operator splitting: first penalties, their balance, projections on intersections, and restarts at averages of iterates."""
+"""Operator splitting: first penalties, their balance, and projections on intersections."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,10 +23,6 @@ class SplittingSettings:
 
     relaxation_factor: float = 1.6
     penalty_range_factor: float = 1e9
-    # the restart rule of cuPDLP.jl
-    sufficient_share: float = 0.2  # of the gap at the last restart, to which it must fall for another one
-    necessary_share: float = 0.8  # of it, where the gap has begun to rise
-    age_share: float = 0.36  # of all iterations, after which a method starts anew whatever the gap is
 
 
 SETTINGS = SplittingSettings()
@@ -137,59 +132,3 @@ def project_blocks(form: NormalForm, x: Blocks) -> Blocks:
         if sets:
             moved[name] = dykstra(sets, np.array(x[name]))
     return moved
-
-
-# --------------------------------------------------------------------------------------------------------------
-# Averages of iterates, and restarts from them.
-
-
-class RestartedAverage:
-    """Mean of the iterates since the last restart, and the rule for the next one.
-
-    Iterates of a splitting method circle around the solution of a piecewise linear model; their mean lies near the centre. Started anew
-    from it, the method converges linearly where the objective grows sharply.
-
-    Source: Applegate, Hinder, Lu and Lubin, "Faster first-order primal-dual methods for linear programming using restarts and
-    sharpness", Math. Program. 201 (2023); the rule: Lu and Yang, "cuPDLP.jl: a GPU implementation of restarted primal-dual hybrid
-    gradient for linear programming in Julia", arXiv 2311.12180 (2023).
-
-    >>> average = RestartedAverage()
-    >>> for angle in np.linspace(0.0, 2.0 * np.pi, 8, endpoint=False):
-    ...     average.add([np.array([np.cos(angle), np.sin(angle)])])
-    >>> np.abs(average.mean()[0]).max() < 1e-15
-    np.True_
-    >>> average.is_due(gap=1.0, iterations=8)
-    True
-    """
-
-    def __init__(self):
-        self.age, self.sums = 0, list[np.ndarray]()
-        self.gap_at_restart, self.last_gap = math.inf, math.inf
-
-    def add(self, iterate: list[np.ndarray]) -> None:
-        """Count an iterate, which consists of so many arrays."""
-        if self.age == 0:
-            self.sums = [np.array(part, float) for part in iterate]
-        else:
-            for total, part in zip(self.sums, iterate, strict=True):
-                total += part
-        self.age += 1
-
-    def mean(self) -> list[np.ndarray]:
-        """Return the mean of the iterates since the last restart."""
-        return [total / self.age for total in self.sums]
-
-    def is_due(self, gap: float, iterations: int) -> bool:
-        """Tell whether the method is to start anew, after so many iterations in all; if so, forget the iterates.
-
-        gap : that of the iterate or of the mean, whichever is smaller
-        """
-        is_due = (
-            gap <= SETTINGS.sufficient_share * self.gap_at_restart
-            or (gap <= SETTINGS.necessary_share * self.gap_at_restart and gap > self.last_gap)
-            or self.age >= SETTINGS.age_share * iterations
-        )
-        self.last_gap = gap
-        if is_due:
-            self.age, self.gap_at_restart, self.last_gap = 0, gap, math.inf
-        return is_due

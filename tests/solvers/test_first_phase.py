@@ -1,4 +1,4 @@
-"""Restarts from averages, and the first phase of structured hinges that has them."""
+"""The first phase of structured hinges, ADMM."""
 
 from dataclasses import replace
 
@@ -7,31 +7,6 @@ import pytest
 
 import mtldsl as mtl
 from mtldsl.solvers.augmented_lagrangian import outer_loop
-from mtldsl.solvers.numerics.operator_splitting import RestartedAverage
-
-
-def test_mean_is_of_the_iterates_since_the_restart():
-    average, iterate = RestartedAverage(), np.array([2.0])
-    average.add([iterate])
-    iterate += 2.0  # what was counted is a copy
-    average.add([iterate])
-    assert average.mean()[0] == [3.0]
-    assert average.is_due(gap=1.0, iterations=2)  # no restart yet: all iterations are its age
-    average.add([np.array([7.0])])
-    assert average.mean()[0] == [7.0]
-
-
-def test_a_restart_needs_a_smaller_gap_a_rising_one_or_age():
-    average = RestartedAverage()
-    average.add([np.zeros(1)])
-    assert average.is_due(gap=1.0, iterations=1)
-    for gap, due in ((0.9, False), (0.7, False), (0.75, True), (0.5, False), (0.14, True)):
-        average.add([np.zeros(1)])
-        assert average.is_due(gap, iterations=1000) == due, gap
-    for _ in range(36):
-        average.add([np.zeros(1)])
-    assert not average.is_due(0.14, iterations=101)
-    assert average.is_due(0.14, iterations=100)
 
 
 def weak_model(n_tasks=6, samples=90):
@@ -51,14 +26,10 @@ def limit_entries(monkeypatch, entries):
 
 
 @pytest.mark.slow
-def test_a_weak_penalty_is_proven_with_restarts(monkeypatch):
-    """The mean is what the phase goes on from, and the optimum is that of the method without its first phase."""
-    due, asked = [], RestartedAverage.is_due
-    monkeypatch.setattr(
-        RestartedAverage, "is_due", lambda self, *seen: due.append(asked(self, *seen)) or due[-1]
-    )
+def test_a_weak_penalty_is_proven(monkeypatch):
+    """The optimum is that of the method without its first phase."""
     found = weak_model().solve(solver="multipliers", tol=1e-6)
-    assert found.is_optimal and any(due)
+    assert found.is_optimal
     limit_entries(monkeypatch, 0)
     other = weak_model().solve(solver="multipliers", tol=1e-6)
     # each lies at most 1e-6 above the optimum: the gap that was asked for
