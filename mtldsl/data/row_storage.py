@@ -199,10 +199,6 @@ class TransposedRows:
             return self.whole[rows]
         return sparse.csr_array(self.T[:, rows].T)
 
-    def places(self, rows) -> tuple[sparse.csr_array, np.ndarray]:
-        """(CSR, in which of its rows the columns of those features are): X^T itself where it is stored."""
-        return (self.whole, rows) if self.is_stored else (self[rows], np.arange(len(rows)))
-
     def __matmul__(self, V) -> np.ndarray:
         """X^T V for V (n,) or (n, k)."""
         d, n = self.shape

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,6 @@ from mtldsl.solvers.design.row_penalty import RowPenalty
 from mtldsl.solvers.numerics.anderson import ROUND_SWEEPS, IterateHistory, extrapolate
 from mtldsl.utils.parallel import in_jobs, inner_product, product
 
-# --------------------------------------------------------------------------------------------------------------
-# Columns of sparse inputs for one task, where they lie among all, and the second-order model through its predictions.
-
 
 @dataclass(frozen=True)
 class ColumnSettings:
@@ -27,125 +23,16 @@ class ColumnSettings:
     scaled_entries    : that a Gram matrix scales at once
     all_rows_features : of dense inputs
     all_rows_flops    : multiplications for all Gram matrices of dense inputs
-    all_rows_entries  : of sparse inputs of one task: a sweep over so many takes less time than the calls around it
     max_copied_share  : of the entries of a large sparse X
     """
 
     scaled_entries: int = 2_000_000
     all_rows_features: int = 64
     all_rows_flops: int = 4_000_000
-    all_rows_entries: int = 20_000
     max_copied_share: float = 0.125
 
 
 SETTINGS = ColumnSettings()
-
-
-class ColumnsOfTask:
-    """Features `rows` of one sparse X (n, d), given as its transpose."""
-
-    def __init__(self, rows, transposed: TransposedRows | sparse.csr_array):
-        self.rows, self.transposed, self.n, self.is_shared = rows, transposed, transposed.shape[1], True
-        self.holds_all = len(rows) == transposed.shape[0]
-
-    @cached_property
-    def arrays(self) -> tuple[Any, Any, Any, Any]:
-        """(where the columns are, CSC arrays)."""
-        Xt = self.transposed
-        csr, places = Xt.places(self.rows) if isinstance(Xt, TransposedRows) else (Xt, self.rows)
-        # a sign would be asked for at every entry
-        return places, csr.indptr, csr.indices.view(f"u{csr.indices.itemsize}"), csr.data
-
-    def forward(self, W) -> np.ndarray:
-        if len(self.rows) == 0:
-            return np.zeros(self.n)
-        return (self.transposed if self.holds_all else self.transposed[self.rows]).T @ W[0]
-
-    def pull(self, u) -> np.ndarray:
-        from mtldsl.solvers.coordinate_descent.sweep_kernels import pull_of_columns
-
-        if self.holds_all:
-            return (self.transposed @ u)[None]
-        out = np.empty((1, len(self.rows)))
-        pull_of_columns(*self.arrays, u, out[0])
-        return out
-
-    def weighed(self, D) -> tuple[np.ndarray, np.ndarray]:
-        """(X^T D, the diagonal of X^T diag(D) X)."""
-        from mtldsl.solvers.coordinate_descent.sweep_kernels import weigh_columns
-
-        border, diagonal = np.empty(len(self.rows)), np.empty(len(self.rows))
-        weigh_columns(*self.arrays, D, border, diagonal)
-        return border, diagonal
-
-    def squared_pull(self, D) -> np.ndarray:
-        """`pull` of columns with all entries squared."""
-        if self.holds_all and isinstance(self.transposed, TransposedRows):
-            return self.transposed.squared_products(D)[None]
-        return self.weighed(D)[1][None]
-
-
-class TaskModel:
-    """W (1, p) and, as `carried`, V = D times the step of the predictions without the intercept's."""
-
-    def __init__(
-        self, columns: ColumnsOfTask, penalty: RowPenalty, W, gradient, D, centred: bool, slopes: float
-    ):
-        """slopes : the sum of the loss's, beside an intercept."""
-        self.columns, self.penalty, self.D = columns, penalty, D
-        self.start, self.W, self.carried = W, W.copy(), np.zeros(len(D))
-        self.gradient, self.total, self.slopes = gradient[0], float(D.sum()) if centred else 1.0, slopes
-        self.border, diagonal = columns.weighed(D)
-        self.border *= centred
-        self.curvature = diagonal - self.border**2 / self.total
-        self.curvature[self.curvature <= DESCENT.min_curvature_share * diagonal] = 0.0
-        self.level = penalty.l1[0] + penalty.l21
-        self.sums = np.array([slopes])
-
-    def rounds(self, share: float, first: float, goal: float, most: int, sweeps: int) -> tuple[float, bool]:
-        from mtldsl.solvers.coordinate_descent.sweep_kernels import descend_columns
-
-        p: Any = self.penalty
-        return descend_columns(
-            *self.columns.arrays, self.D, self.carried, self.W[0], self.gradient, self.border, self.curvature, self.level,
-            p.ridge, self.sums, self.total, p.nonneg, goal, share, first, most, sweeps,
-        )  # fmt: skip
-
-    def descend(self, precision: float, goal: float) -> None:
-        """Until a sweep over all rows brings precision^2 of what the first did, or no slope is off by more than `goal` of its l1."""
-        precision = DESCENT.coarse_tol if precision >= DESCENT.far_tol else precision
-        share = precision**2
-        may_extrapolate = len(self.D) <= self.columns.arrays[1][-1]  # else the iterates outgrow the inputs
-        at_once = may_extrapolate and precision < DESCENT.coarse_tol
-        first, done = self.rounds(share, 0.0, goal, 1 if at_once else 2, 0 if at_once else ROUND_SWEEPS)
-        for _ in range(DESCENT.max_rounds):
-            if done:
-                return
-            if may_extrapolate:
-                self._extrapolated(share, first, goal)
-            done = self.rounds(share, first, goal, 1, 0 if may_extrapolate else ROUND_SWEEPS)[1]
-
-    def _extrapolated(self, share: float, first: float, goal: float) -> None:
-        history = IterateHistory(self, ROUND_SWEEPS)
-        history.add(self)
-        for _ in range(ROUND_SWEEPS):
-            if self.rounds(share, first, goal, 0, 1)[1]:
-                return
-            history.add(self)
-        extrapolate(self, history)
-        self.sums[0] = self.slopes + float(self.border @ (self.W - self.start)[0])
-
-    def objective(self, W, carried) -> float:
-        """But for a constant."""
-        step = W[0] - self.start[0]
-        sums = self.slopes + float(self.border @ step)
-        value = float(self.gradient @ step) + 0.5 * float(carried @ (carried / self.D))
-        return value - 0.5 * sums**2 / self.total + self.penalty.value(W)
-
-    @property
-    def change(self) -> np.ndarray:
-        """Return what the step adds to the predictions, without the intercept's."""
-        return self.carried / self.D
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -278,9 +165,7 @@ class Design:
             return np.ascontiguousarray((self.transposed @ table.T).T)
         return table @ self.X
 
-    def columns(self, rows) -> DenseColumns | SparseColumns | ColumnsOfTask:
-        if self.is_sparse and self.n_tasks == 1:
-            return ColumnsOfTask(rows, self.transposed)
+    def columns(self, rows) -> DenseColumns | SparseColumns:
         if self.is_sparse:
             chosen = self.transposed if len(rows) == self.n_features else self.transposed[rows]
             return SparseColumns(rows, chosen, self.n_tasks, self.is_shared, self.offsets)
@@ -301,10 +186,12 @@ class Design:
 
     @property
     def prefers_all_rows(self) -> bool:
-        if self.is_sparse:
-            return self.n_tasks == 1 and self.transposed.T.nnz <= SETTINGS.all_rows_entries
         d = self.n_features
-        return d <= SETTINGS.all_rows_features and self.offsets[-1] * d * d <= SETTINGS.all_rows_flops
+        return (
+            not self.is_sparse
+            and d <= SETTINGS.all_rows_features
+            and self.offsets[-1] * d * d <= SETTINGS.all_rows_flops
+        )
 
 
 class TasksDesign(Design):
@@ -335,7 +222,7 @@ def design_of(loss: LossTerm) -> Design:
 
 
 # --------------------------------------------------------------------------------------------------------------
-# The second-order model through the predictions, for sparse inputs of several tasks: its slopes V = u + D (X dW) are kept, not Gram matrices.
+# The second-order model through the predictions, for sparse inputs: its slopes V = u + D (X dW) are kept, not Gram matrices.
 
 
 class ColumnModel:

@@ -12,11 +12,9 @@ import numpy as np
 from mtldsl.normal_form.form import NormalForm, single_block
 from mtldsl.solvers.coordinate_descent.column_newton import (
     ColumnModel,
-    ColumnsOfTask,
     DenseColumns,
     Design,
     SparseColumns,
-    TaskModel,
     design_of,
 )
 from mtldsl.solvers.coordinate_descent.quadratic_model import SETTINGS as DESCENT
@@ -211,11 +209,6 @@ class WorkingNewton:
         """
         goal, centred, flops = 0.3 * self.target, self.centred, 0.0
         sums = state.sums if centred else np.zeros(len(own))
-        if isinstance(columns, ColumnsOfTask):
-            task = TaskModel(columns, penalty, own, gradient, curvature, centred, float(sums[0]))
-            task.descend(precision, goal)
-            db = -task.sums / task.total if centred else sums
-            return (task.W - own, db, task.change + db), flops
         held = columns.held
         if held is None or held.curvature is not curvature:
             held = columns.held = None  # before there is another
