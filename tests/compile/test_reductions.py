@@ -16,7 +16,6 @@ from mtldsl.normal_form.reductions.block_reductions import (
     FixedStructures,
     LargerEps,
     LossesOfWeights,
-    RowRestriction,
     SmallerSide,
 )
 from mtldsl.normal_form.reductions.coordinates import CenterLabels, SampleSpan, WhitenedLosses
@@ -226,7 +225,6 @@ REDUCTIONS = {
     "smaller side": (lambda form, at: SmallerSide(), 2),
     "relaxed": (lambda form, at: LargerEps(10.0), 4),
     "kept": (lambda form, at: FixedStructures(learned_matrices(form, at)), 5),
-    "rows": (lambda form, at: RowRestriction([4, 1, 2]), 4),
     "spanned": (lambda form, at: SampleSpan(), 3),
     "whitened": (lambda form, at: WhitenedLosses(), 2),
     "null space": (lambda form, at: NullSpace(), 3),
@@ -299,9 +297,6 @@ def test_a_restriction_is_the_same_objective_but_for_a_constant(name, key):
             outside = form.violation(reductions_of(name)[2][key].at)
         if outside == 0.0:
             assert form.violation(back) == pytest.approx(easier.violation(blocks), rel=1e-12)
-        if key == "rows":
-            assert outside == 0.0
-            assert whole == pytest.approx(part, rel=1e-11)
     np.testing.assert_allclose(differences, differences[0], rtol=0, atol=1e-11 * max(sizes))
 
 
@@ -323,13 +318,6 @@ def refusals():
     """(reduction, a problem, what is said of it or None)."""
     tasks, identity = shared(9), np.eye(4)
     W, A = mtl.Weights(tasks), between_features(3)
-    loss = mtl.huber_loss(W, tasks) + mtl.l1_norm(W)
-    for constraint, said in (
-        (W >= -1, None),
-        (W >= 1, "no row zero"),
-        (W.sum(axis=0) == 0, "not a function of W itself"),
-    ):
-        yield RowRestriction([0, 2]), mtl.minimize(loss, subject_to=[constraint]), said
     for penalty, said in (
         (mtl.kronecker_ridge(W, A, identity), None),
         (mtl.kronecker_ridge(W, A, np.diag([1.0, 2.0, 1.0, 1.0])), "the same matrix for every task"),

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
-from mtldsl.normal_form.form import NormalForm, single_block
-from mtldsl.normal_form.reductions.block_reductions import RowRestriction
+from mtldsl.normal_form.form import Block, NormalForm, single_block
+from mtldsl.normal_form.term import LinearMap, MapEntry
 from mtldsl.solvers.design.row_penalty import RowPenalty, function_duals, unsupported_reason
 from mtldsl.solvers.solver import Point, StoppingWatch, Watch
 
@@ -78,13 +79,28 @@ class RowSelection:
                 rows = np.sort(np.concatenate([rows, new]))
             if rows.size == 0:  # only the intercepts move; a form needs a row
                 rows = np.array([excess.argmax()])
-            reduction = RowRestriction(rows)
-            small, whole = reduction.apply(self.form)
-            inner = Point(reduction.restricted(blocks, whole))
+            small = self._on(rows)
+            inner = Point(blocks | {self.block.name: blocks[self.block.name][rows]})
             enough = StoppingWatch(watch, partial(_is_stationary, small, precision))
             found = self.solve_form(small, max_iter - iteration, inner, enough)
             iteration += found.iteration
-            blocks = reduction.invert(found, whole).blocks
+            W = np.zeros(self.block.shape)
+            W[rows] = found.blocks[self.block.name]
+            blocks = found.blocks | {self.block.name: W}
+
+    def _on(self, rows) -> NormalForm:
+        """The model of these rows, the others being zero."""
+        form, name, shape = self.form, self.block.name, (len(rows), self.block.shape[1])
+        identity = LinearMap((MapEntry(name),), shape)
+        losses = [replace(loss, tasks=loss.tasks.select_features(rows), map=identity) for loss in form.losses]
+        atoms: Any = [
+            f.atom.on_rows(rows, self.block.shape) for f in form.functions
+        ]  # `selection_refusal` was asked
+        functions = [
+            replace(f, atom=atom, map=identity) for f, atom in zip(form.functions, atoms, strict=True)
+        ]
+        blocks = [Block(name, shape) if b is self.block else b for b in form.blocks]
+        return replace(form, blocks=tuple(blocks), losses=tuple(losses), functions=tuple(functions))
 
     def _look(self, blocks, iteration: int) -> tuple[Point, np.ndarray, float]:
         """The point with its multipliers, by how much every row violates optimality, and the largest row of the gradient."""
