@@ -419,7 +419,10 @@ def prove_unattained(form: NormalForm, blocks: Blocks, in_passing: bool = False)
         return None
     left = sum(loss.value(z) for loss, z in zip(form.losses, at_end.values(), strict=True))
     charged = sum(f.value(blocks) for f in form.functions) + form.constant
-    return UnattainedInfimum(tuple(tasks), tuple(completely), direction, is_convex, float(left + charged))
+    limit = float(left + charged)
+    if not is_convex and limit > form.value_at_zero and form.violation(form.zeros()) == 0.0:
+        return None  # the whole ray lies above weights that are known
+    return UnattainedInfimum(tuple(tasks), tuple(completely), direction, is_convex, limit)
 
 
 # ---------------------------------------------------------------------------------------------- what is allowed

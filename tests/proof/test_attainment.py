@@ -159,6 +159,15 @@ def test_bounded_penalties_that_are_not_convex(which):
     assert form.violation({"W": found.W + 10.0 * D}) <= 1e-8
 
 
+@for_each("strength, runs_away", [(1.0, True), (61.0, False)])
+def test_no_ray_above_weights_of_zero_is_the_infimum(strength, runs_away):
+    X, Y = data()
+    tasks, W = with_weights(mtl.Tasks.shared(X, Y[:, :2]))
+    form = mtl.minimize(mtl.logistic_loss(W, tasks) + strength * mtl.capped_trace_norm(W, tau=1.0)).form()
+    far = mtl.minimize(mtl.logistic_loss(W, tasks)).solve().W
+    assert (prove_unattained(form, {"W": far}) is not None) == runs_away
+
+
 @pytest.mark.slow
 @for_each("which", ["all", "some", "capped", "poisson"])
 def test_the_limit_is_the_objective_along_the_direction(which):
