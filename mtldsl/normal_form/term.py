@@ -170,6 +170,11 @@ class FunctionTerm:
         square = self.atom.entry_quadratic
         return self.atom.separable == "spectrum" or (square is not None and np.ndim(square) == 0)
 
+    @property
+    def is_of_gram(self) -> bool:
+        """Tell whether it is a function of V^T V, V its argument: the same for rows in any orthonormal basis."""
+        return self.is_spectral or self.atom.task_quadratic(self.map.shape[1]) is not None
+
     def value(self, x: Blocks) -> float:
         return 0.0 if self.is_constraint else self.coefficient * self.atom.value(self.map.forward(x))
 

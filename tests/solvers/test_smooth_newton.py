@@ -138,6 +138,7 @@ def test_a_quadratic_penalty_of_any_strength(penalty, weight):
     quadratics = PENALTIES | {"mean": mtl.mean_regularizer}
     problem = mtl.minimize(mtl.logistic_loss(W, tasks) + weight * quadratics[penalty](W))
     solver = "proximal_gradient.ridge_newton"
+    # two digits more than by default: steps by a wrong Hessian would not get there
     assert problem.solve(solver, tol=1e-8, max_iter=100).status == "optimal"
 
 

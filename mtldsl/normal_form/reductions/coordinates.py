@@ -175,7 +175,7 @@ class SpanRecovery:
 class SampleSpan:
     """X (n, d) becomes L (n, n) with X^T = Q L^T, and W (d, m) the V (n, m) of W = Q V.
 
-    Losses see X W = L V; a function of the singular values, or of W^T W, is the same of V as of Q V, and no larger at V = Q^T W than at any
+    Losses see X W = L V; a function of W^T W, such as one of the singular values, is the same of V as of Q V, and no larger at V = Q^T W than at any
     other W of the same predictions.
     """
 
@@ -192,7 +192,7 @@ class SampleSpan:
             return "there are no fewer samples than features"
         if facts.loss.map.offset is not None:
             return f"{facts.loss.typed} is a loss of a matrix plus a constant"
-        return next((f"{f.typed} changes with the basis" for f in form.functions if not f.is_spectral), None)
+        return next((f"{f.typed} changes with the basis" for f in form.functions if not f.is_of_gram), None)
 
     def apply(self, form: NormalForm) -> tuple[NormalForm, SpanRecovery]:
         (block,) = form.weight_blocks

@@ -187,7 +187,10 @@ class SemismoothNewton:
         """
         designs, part, M, d = self.designs, self.part, here.M, len(g)
         stacked = np.vstack([g, g_b]) if designs.has_intercepts else g
-        if hasattr(part, "derivative"):
+        is_direct = getattr(part, "is_of_rows", False) and stacked.size <= SETTINGS.dense_unknowns
+        if is_direct:
+            diagonal = here.T
+        elif hasattr(part, "derivative"):
             product, mean = part.derivative(M)
             spare = M * max(mean, SETTINGS.min_curvature_share)
             diagonal = spare + here.T
@@ -205,9 +208,8 @@ class SemismoothNewton:
             for k in np.flatnonzero(wanted).tolist():
                 x[:, k] = _task_direction(system_of(k), -stacked[:, k])
             return _unstacked(x, d)
-        if getattr(part, "is_of_rows", False) and stacked.size <= SETTINGS.dense_unknowns:
+        if is_direct:
             halves = [held_rows(designs, k, one) for k, one in enumerate(parts)]
-            diagonal[:d] -= spare
             return _unstacked(self._direct(halves, here, diagonal, -stacked), d)
         systems = [system_of(k) for k in range(len(parts))]
         self.work += sum(system.work for system in systems)

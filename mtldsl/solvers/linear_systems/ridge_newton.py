@@ -30,7 +30,7 @@ class RidgeNewtonSettings:
     diagonal_products : that a diagonal costs, and saves as soon as slopes curve otherwise
     hessian_rows      : of a Hessian that is formed
     hessian_entries   : of all tasks' Hessians
-    coupled_rows      : of the one that penalties between tasks are diagonalized with
+    coupled_features  : of the Hessian that penalties between tasks are diagonalized with
     cg_iterations     : in one step
     forcing_share     : of the residual, what conjugate gradients leave at most
     decrease_share    : of the promised decrease, which a step keeps
@@ -47,7 +47,7 @@ class RidgeNewtonSettings:
     diagonal_products: int = 8
     hessian_rows: int = 1500
     hessian_entries: int = 20_000_000
-    coupled_rows: int = 600
+    coupled_features: int = 600
     cg_iterations: int = 200
     forcing_share: float = 0.1
     decrease_share: float = 1e-4
@@ -403,14 +403,16 @@ def unsupported_reason(form: NormalForm) -> str | None:
     if isinstance(facts, str):
         return facts
     for f in form.functions:
-        if f.atom.entry_quadratic is None and QuadraticHessian.of(f) is None:
+        if QuadraticHessian.of(f) is None:
             return f"{f.typed} is not quadratic."
     penalty = _penalty(form, facts.shape)
     if penalty.coupling is None:
         return None if np.all(penalty.ridge[:, :-1] > 0) else "some entries have no ridge."
     tasks = facts.loss.tasks
-    if not facts.loss.is_shared_complete or tasks.is_sparse or min(tasks.X.shape) > SETTINGS.coupled_rows:
-        return f"a penalty between tasks needs one dense X here, of up to {SETTINGS.coupled_rows} rows or features."
+    if not facts.loss.is_shared_complete or tasks.is_sparse or facts.shape[0] > SETTINGS.coupled_features:
+        return (
+            f"a penalty between tasks needs one dense X here, of up to {SETTINGS.coupled_features} features."
+        )
     return None if penalty.is_uniform else "features have ridges of their own beside a penalty between tasks."
 
 
@@ -418,12 +420,7 @@ def _penalty(form: NormalForm, shape) -> PenaltyHessian:
     """All of the form's functions together."""
     d, m = shape
     ridge, coupling = np.zeros((m, d + 1)), None
-    for f in form.functions:
-        if f.atom.entry_quadratic is not None:
-            ridge[:, :-1] += f.coefficient * np.broadcast_to(f.atom.entry_quadratic, shape).T
-            continue
-        hessian = QuadraticHessian.of(f)
-        assert hessian is not None  # unsupported_reason() was asked
+    for hessian in map(_hessian, form.functions):
         if hessian.weights is not None:
             ridge[:, :-1] += np.broadcast_to(hessian.weights, shape).T
         else:
@@ -431,12 +428,10 @@ def _penalty(form: NormalForm, shape) -> PenaltyHessian:
     return PenaltyHessian(ridge, coupling)
 
 
-def _slope(f: FunctionTerm, W) -> np.ndarray:
-    if f.atom.entry_quadratic is not None:
-        return f.coefficient * np.asarray(f.atom.entry_quadratic) * W
+def _hessian(f: FunctionTerm) -> QuadraticHessian:
     hessian = QuadraticHessian.of(f)
     assert hessian is not None  # unsupported_reason() was asked
-    return hessian.product(W)
+    return hessian
 
 
 def solve(form: NormalForm, tol: float, max_iter: int, start: Point | None, watch: Watch) -> Point:
@@ -447,36 +442,29 @@ def solve(form: NormalForm, tol: float, max_iter: int, start: Point | None, watc
         SmoothLoss.of(facts.loss),
         facts.intercept is not None,
     )
-    design = design_of(facts.loss)
-    basis = None
-    if penalty.coupling is not None and design.X.shape[0] < design.n_features:
-        # the penalty is the same for all features, so that weights have no part that no row sees
-        basis, triangle = cached_on_path(facts.loss, "rows", lambda: np.linalg.qr(design.X.T))
-        design = Design(np.ascontiguousarray(triangle.T), design.n_tasks)
-        penalty = _penalty(form, (design.n_features, design.n_tasks))
-    V = np.zeros((design.n_tasks, design.n_features + 1))
+    d, m = facts.shape
+    V = np.zeros((m, d + 1))
     if start is not None:
-        W = start.blocks[facts.name].T
-        V[:, :-1] = W if basis is None else W @ basis
+        V[:, :-1] = start.blocks[facts.name].T
         if facts.intercept is not None:
             V[:, -1] = start.blocks[facts.intercept][0]
     last: list[Point] = []
 
     def report(state: LossState, steps: int) -> bool:
-        W = state.W[:, :-1].T
-        blocks = {facts.name: np.ascontiguousarray(W) if basis is None else basis @ W}
+        blocks = {facts.name: np.ascontiguousarray(state.W[:, :-1].T)}
         if facts.intercept is not None:
             blocks[facts.intercept] = state.W[:, -1][None, :].copy()
         duals: Any = None
         if len(form.functions) > 1:
-            duals = [_slope(f, blocks[facts.name]) for f in form.functions]
+            duals = [_hessian(f).product(blocks[facts.name]) for f in form.functions]
         u = samples.balanced(state.u, state.curvature) if centred else state.u.copy()
         last[:] = [Point(blocks, [u], duals, steps)]
         return watch(last[0])
 
-    # along a path those of the value before do: what ridges add to them is known
-    hessians = cached_on_path(facts.loss, "hessians", FactorCache)
-    inputs = DesignWithIntercept(design, centred, hessians)
+    # along a path those of the value before do: what penalties add to them is known
+    kind = "hessians" if penalty.coupling is None else "mean hessian"
+    hessians = cached_on_path(facts.loss, kind, FactorCache)
+    inputs = DesignWithIntercept(design_of(facts.loss), centred, hessians)
     steps = RidgeNewton(samples, inputs, penalty, tol)
     steps.run(V, max_iter, report, lambda: watch.expired)
     return last[0]
