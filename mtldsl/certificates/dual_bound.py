@@ -134,9 +134,9 @@ def prove(form: NormalForm, blocks: Blocks, loss_duals=None, function_duals=None
 
 
 def _infimum_of_losses(form: NormalForm, blocks: Blocks, stuck: str) -> Bound:
-    """u = v = 0 is stationary always, and says something where the losses reach their infimum."""
+    """u = v = 0 is stationary always, and says something where the losses are nearer to their infimum than to weights of zero."""
     infimum = form.constant - sum(loss.conjugate(loss.no_multipliers()) for loss in form.losses)
-    if abs(relative_gap(form.value(blocks), infimum, objective_scale(form))) < 0.5:
+    if abs(relative_gap(form.value(blocks), infimum, abs(form.value_at_zero))) < 0.5:
         return _of_no_multipliers(form, infimum)
     return Bound(
         -np.inf,

@@ -15,7 +15,6 @@ from mtldsl.errors import DataError, ModelError
 from mtldsl.estimators import GroupedMultiTaskRegressor, MultiTaskClassifier, MultiTaskRegressor
 from mtldsl.solution import measures
 from mtldsl.solution.measures import concordance_index
-from mtldsl.solvers.proximal_gradient.proximal_gradient import ExtrapolatedGradient
 from tests import models
 from tests.loops import for_each
 from tests.models import with_weights
@@ -164,16 +163,6 @@ def test_checker_refuses_a_time_of_zero():
 
 
 # ------------------------------------------------------------------------------------------------ models
-def test_gradients_that_end_are_not_followed_by_newton_steps(monkeypatch):
-    """Where nothing descends any more, a loss that joins samples has only this method, and the last point comes back."""
-    t, W = with_weights(models.shared(5, labels="time"))
-    monkeypatch.setattr(ExtrapolatedGradient, "_advance", lambda *_: False)
-    solution = mtl.minimize(mtl.cox_loss(W, t) + mtl.l21_norm(W)).solve(
-        solver="proximal_gradient", max_iter=50
-    )
-    assert solution.status != "optimal" and np.isfinite(solution.objective)
-
-
 def test_nearly_perfect_order_is_proven_too():
     """The loss is far below its logarithms: value, conjugate and the second evaluation differ by their rounding alone."""
     rng = np.random.default_rng(1)

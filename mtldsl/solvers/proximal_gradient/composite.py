@@ -212,14 +212,6 @@ class SmoothPart:
             piece.pull_back(slope, blocks)
         return x
 
-    def value(self, images, blocks: Blocks) -> float:
-        """Return where the losses are known by their predictions."""
-        losses = zip(self.pieces, images, strict=True)
-        of_losses = sum(piece.loss.value(z) for piece, z in losses if isinstance(piece, DataPiece))
-        return of_losses + sum(
-            piece.term.value(blocks) for piece in self.pieces if not isinstance(piece, DataPiece)
-        )
-
     def secant(self, change, images, slopes, other_images, other_slopes) -> float:
         """<grad f(x') - grad f(x), x' - x>, `change` being x' - x: twice what f curves along the way, free of cancellation."""
         total = 0.0

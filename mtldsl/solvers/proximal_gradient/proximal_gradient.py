@@ -7,17 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mtldsl.normal_form.form import Blocks, FunctionTerm, LossTerm, NormalForm, single_block
+from mtldsl.normal_form.form import NormalForm
 from mtldsl.solvers.coordinate_descent import coordinate_descent, group_newton
 from mtldsl.solvers.coordinate_descent import working_set as row_selection
-from mtldsl.solvers.design.design import SmoothLoss
 from mtldsl.solvers.linear_systems import ridge_newton
-from mtldsl.solvers.numerics.anderson import AndersonExtrapolation
-from mtldsl.solvers.numerics.line_search import VALUE_ROUNDING_SHARE
 from mtldsl.solvers.proximal_gradient import prox_newton as proximal_newton
 from mtldsl.solvers.proximal_gradient import rotated_squares
 from mtldsl.solvers.proximal_gradient.composite import (
-    DataPiece,
     ProximalPart,
     SmoothPart,
     block_weights,
@@ -35,48 +31,21 @@ class GradientSettings:
     curvature_decay_factor  : of the curvature estimate, every iteration: steps grow where the function is flatter
     curvature_growth_factor : of the estimate where it is too small, at least
     curvature_min_ratio     : of the estimate to the curvature at the start: a function that is flat far out has none
-    memory_steps            : that an extrapolation draws on
-    estimate_iterations     : from one estimate of the gap to the next
-    review_iterations       : from one look at the curvature to the next
-    flatter_ratio           : of curvature to estimate that asks for another one, which costs all that was remembered
-    doubling_steps          : of the estimate in one iteration
-    still_ratio             : of a step to the iterate, up to which it is taken whatever rounding says of its value
     """
 
     curvature_decay_factor: float = 0.97
     curvature_growth_factor: float = 1.5
     curvature_min_ratio: float = 1e-12
-    memory_steps: int = 15
-    estimate_iterations: int = 3
-    review_iterations: int = 25
-    flatter_ratio: float = 0.01
-    doubling_steps: int = 60
-    still_ratio: float = 1e-13
 
 
 SETTINGS = GradientSettings()
-
-
-class _BlockSteps:
-    """Steps 1 / (L weight) of the blocks: the norm weighs each by its own curvature."""
-
-    def __init__(self, smooth: SmoothPart, proximal: ProximalPart, x):
-        self.smooth, self.proximal, self.layout = smooth, proximal, smooth.layout
-        self.weights = block_weights(smooth, x)
-        self.metric = np.empty(self.layout.size)
-        for name, at in self.layout.slices.items():
-            self.metric[at] = self.weights[name]
-        self.L, self.iteration = 1.0, 0
-
-    def _steps(self) -> dict[str, float]:
-        return {name: 1.0 / (self.L * weight) for name, weight in self.weights.items()}
 
 
 # --------------------------------------------------------------------------------------------------------------
 # Accelerated proximal gradient with restarts and steps that follow the local curvature.
 
 
-class AcceleratedGradient(_BlockSteps):
+class AcceleratedGradient:
     """x = prox(y - grad f(y) / L),  y = x + momentum (x - x_before).
 
     L rises until <grad f(x) - grad f(y), x - y> <= L ||x - y||^2 and relaxes slowly otherwise; the momentum restarts
@@ -86,8 +55,17 @@ class AcceleratedGradient(_BlockSteps):
     """
 
     def __init__(self, smooth: SmoothPart, proximal: ProximalPart, x):
-        super().__init__(smooth, proximal, x)
+        self.smooth, self.proximal, self.layout = smooth, proximal, smooth.layout
+        self.weights = block_weights(smooth, x)
+        self.metric = np.empty(self.layout.size)
+        for name, at in self.layout.slices.items():
+            self.metric[at] = self.weights[name]
+        self.L, self.iteration = 1.0, 0
         self.x, self.images = x, smooth.images(x)
+
+    def _steps(self) -> dict[str, float]:
+        """Steps 1 / (L weight) of the blocks."""
+        return {name: 1.0 / (self.L * weight) for name, weight in self.weights.items()}
 
     def run(self, max_iter: int, watch: Watch) -> tuple[Point, bool]:
         """(last point, whether watch said stop) after at most max_iter iterations."""
@@ -147,187 +125,13 @@ class AcceleratedGradient(_BlockSteps):
         return Point(blocks, self.smooth.loss_duals(x, images), duals, self.iteration)
 
 
-# --------------------------------------------------------------------------------------------------------------
-# About how large the duality gap of a point is, at the price of one product: where a look at the certificate would pay.
-
-
-class GapEstimate:
-    """One loss of one matrix under one norm: the slopes u as dual point, scaled by t into the norm's dual ball.
-
-    f(z) + f*(u) = <u, z>, so that the gap is g(W) + t <u, X W>, what is of second order in 1 - t, and what balancing the slopes costs beside intercepts.
-    """
-
-    def __init__(self, loss: LossTerm, function: FunctionTerm, block: str):
-        self.loss, self.function, self.block = loss, function, block
-
-    @classmethod
-    def of(cls, form: NormalForm) -> GapEstimate | None:
-        facts = single_block(form)
-        if isinstance(facts, str) or len(form.functions) != 1:
-            return None
-        (function,) = form.functions
-        fits = function.atom.norm and not function.is_constraint and facts.loss.map.offset is None
-        return cls(facts.loss, function, facts.name) if fits and facts.loss.atom.separable else None
-
-    def is_within(self, target: float, blocks: Blocks, z, u, pull) -> bool:
-        """Relative to the objective; z: predictions, u: slopes there, pull: minus the gradient in the matrix.
-
-        Beside intercepts the dual point is the slopes balanced, which takes another product: only where these alone would do.
-        """
-        value, penalised = self.loss.value(z), self.function.value(blocks)
-        allowed = target * max(abs(value + penalised), np.finfo(float).tiny)
-        if not self._gap(blocks, pull, value, penalised) <= allowed:
-            return False
-        if not self.loss.intercepts:
-            return True
-        samples = SmoothLoss.of(self.loss)
-        curvature = samples.curvature(z)
-        balanced, sums, totals = samples.balanced(u, curvature), samples.sums(u), samples.sums(curvature)
-        paid = 0.5 * float(np.sum(np.divide(sums**2, totals, out=np.zeros_like(sums), where=totals > 0)))
-        moved = {name: np.zeros_like(block) for name, block in blocks.items()}
-        self.loss.add_adjoint(balanced, moved)
-        return self._gap(blocks, -moved[self.block], value, penalised) + paid <= allowed
-
-    def _gap(self, blocks: Blocks, pull, value: float, penalised: float) -> float:
-        t = 1.0 / max(1.0, self.function.dual_gauge(pull))
-        return penalised - t * float(np.vdot(pull, blocks[self.block])) + (1.0 - t) ** 2 * abs(value)
-
-    def dual(self, z, u) -> np.ndarray:
-        """The slopes u at predictions z as a dual point."""
-        samples = SmoothLoss.of(self.loss)
-        return samples.balanced(u, samples.curvature(z)) if self.loss.intercepts else u
-
-
-# --------------------------------------------------------------------------------------------------------------
-# Proximal gradient steps with Anderson's extrapolation, held to descent: about half the iterations of an accelerated gradient.
-#
-# Near a solution the steps act on the pieces that stay (a rank, a support) like a smooth map, whose pace extrapolation more than doubles.
-# Source: Mai and Johansson, "Anderson acceleration of proximal gradient methods", ICML 2020.
-
-
-class ExtrapolatedGradient(_BlockSteps):
-    """s -> x - grad f(x) / (L metric) with x = prox_h(s), extrapolated as long as f + h falls, where f has no quadratic pieces.
-
-    What plain steps do not lower asks for a larger L; the subgradient of h that s stands for is kept when L changes.
-    """
-
-    def __init__(self, smooth: SmoothPart, proximal: ProximalPart, x, tol: float = 0.0):
-        super().__init__(smooth, proximal, x)
-        self.gap, self.target = GapEstimate.of(smooth.form) if tol > 0 else None, 0.8 * tol
-        self.anderson = AndersonExtrapolation(SETTINGS.memory_steps)
-        self.is_homogeneous = not proximal.parts.moved and all(
-            f.atom.homogeneous for f in smooth.form.functions
-        )
-        # at an optimum, that is where a warm start may be, s is one gradient step away
-        gradient = smooth.gradient(smooth.slopes(smooth.images(x)))
-        self.s = x - gradient / self.metric
-        self.x, self.images, self.value = self._at(self.s)
-        self.slopes = smooth.slopes(self.images)
-
-    def _at(self, s):
-        """(x, its images, f + h there)."""
-        x = self.proximal.prox(s, self._steps())
-        images = self.smooth.images(x)
-        with np.errstate(over="ignore", invalid="ignore"):  # too long a step is not taken
-            value = self.smooth.value(images, self.layout.blocks(x))
-        if self.is_homogeneous:  # <v, x> for a subgradient v at x
-            value += self.L * float(np.vdot(self.metric * (s - x), x))
-        else:
-            value += self.proximal.value(self.layout.blocks(x))
-        return x, images, value
-
-    def run(self, max_iter: int, watch: Watch) -> tuple[Point, bool]:
-        """(last point, whether watch said stop) after at most max_iter iterations."""
-        root = np.sqrt(self.metric)
-        last_look, look_residual, end = self.iteration, math.inf, self.iteration + max_iter
-        while True:
-            self.iteration += 1
-            gradient = self.smooth.gradient(self.slopes)
-            image = self.x - gradient / (self.L * self.metric)
-            residual = self.L * float(np.linalg.norm(root * (image - self.s)))
-            since = self.iteration - last_look
-            if self.gap is None:
-                due = since >= 10 and (residual < 0.3 * look_residual or since >= 10 + 0.5 * last_look)
-            else:
-                reached = self._is_close(gradient)
-                due = reached or since >= 30 + last_look
-                self.target *= 0.3 if reached else 1.0
-            stuck = not (due or self._advance(image, root))
-            if due or stuck or self.iteration >= end or watch.expired:
-                last_look, look_residual = self.iteration, residual
-                point = self._point()
-                stop = watch(point)
-                if stop or stuck or self.iteration >= end or watch.expired:
-                    return point, stop
-                if due:
-                    self._advance(image, root)
-            if self.iteration % SETTINGS.review_iterations == 0:
-                self._review(gradient)
-
-    def _is_close(self, gradient) -> bool:
-        if self.gap is None or self.iteration % SETTINGS.estimate_iterations != 0:
-            return False
-        blocks = self.layout.blocks(self.x)
-        pull = -self.layout.blocks(gradient)[self.gap.block]
-        return self.gap.is_within(self.target, blocks, self.images[0], self.slopes[0], pull)
-
-    def _advance(self, image, root) -> bool:
-        """On to the extrapolated point, or the plain one, with L as large as descent asks for; False where nothing descends."""
-        allowed = self.value + VALUE_ROUNDING_SHARE * abs(self.value)
-        tried = self.anderson.step(self.s, image, root)
-        before_x, before_slopes, before_images = self.x, self.slopes, self.images
-        s, L = self.s, self.L
-        for _ in range(SETTINGS.doubling_steps):
-            x, images, value = self._at(tried)
-            if value <= allowed or (tried is image and np.isfinite(value) and _is_still(x, before_x)):
-                self.s, self.x, self.images, self.value = tried, x, images, value
-                self.slopes = self.smooth.slopes(images)
-                self.change = x - before_x, before_images, before_slopes
-                return True
-            if tried is not image:
-                tried, self.anderson.fallback = image, None
-                continue
-            gradient = (self.x - image) * (self.L * self.metric)
-            self._rescale(2.0 * self.L)
-            tried = image = self.x - gradient / (self.L * self.metric)
-        self.s, self.L = s, L
-        return False
-
-    def _rescale(self, L: float) -> None:
-        """Another L; s keeps the subgradient of h that it stands for."""
-        self.s = self.x + (self.s - self.x) * (self.L / L)
-        self.L = L
-        self.anderson.reset()
-
-    def _review(self, gradient) -> None:
-        """A smaller L where the function has become flatter than it was."""
-        d, images, slopes = self.change
-        length = float(np.vdot(self.metric * d, d))
-        curved = self.smooth.secant(d, images, slopes, self.images, self.slopes)
-        if length > 0.0 and curved < SETTINGS.flatter_ratio * self.L * length:
-            self._rescale(max(2.0 * curved / length, 0.1 * self.L, SETTINGS.curvature_min_ratio))
-
-    def _point(self) -> Point:
-        blocks = {name: block.copy() for name, block in self.layout.blocks(self.x).items()}
-        duals = self.proximal.multipliers(self.s, self._steps(), blocks)
-        if self.gap is None:
-            return Point(blocks, self.smooth.loss_duals(self.x, self.images), duals, self.iteration)
-        return Point(blocks, [self.gap.dual(self.images[0], self.slopes[0])], duals, self.iteration)
-
-
-def _is_still(x: np.ndarray, before: np.ndarray) -> bool:
-    return bool(np.linalg.norm(x - before) <= SETTINGS.still_ratio * np.linalg.norm(before))
-
-
 def _selection_refusal(form: NormalForm) -> str | None:
     if coordinate_descent.unsupported_reason(form) is None:
         return "a model of one smooth loss has Newton steps on its rows."
     return row_selection.selection_refusal(form)
 
 
-def _solve_whole(
-    form: NormalForm, max_iter: int, start: Point | None, watch: Watch, tol: float = 0.0
-) -> Point:
+def _solve_whole(form: NormalForm, max_iter: int, start: Point | None, watch: Watch) -> Point:
     """First order, second order, or the first until the second is known to be worth its price."""
     parts = partition(form)
     assert not isinstance(parts, str)  # `refuses` was asked
@@ -340,14 +144,8 @@ def _solve_whole(
     done, duals = 0, None if start is None else start.function_duals
     if steps > 0:
         smooth = SmoothPart(form, [form.functions[k] for k in parts.moved])
-        by_data = all(isinstance(piece, DataPiece) for piece in smooth.pieces[: len(form.losses)])
-        curved = by_data and any(loss.atom.quadratic is None for loss in form.losses)
-        method = (
-            ExtrapolatedGradient(smooth, proximal, x, tol)
-            if curved
-            else AcceleratedGradient(smooth, proximal, x)
-        )
-        point, stopped = method.run(min(steps, max_iter), watch)
+        gradients = AcceleratedGradient(smooth, proximal, x)
+        point, stopped = gradients.run(min(steps, max_iter), watch)
         if stopped or not second_order or point.iteration >= max_iter or watch.expired:
             return point
         x, done, duals = layout.flat(point.blocks), point.iteration, point.function_duals
@@ -391,7 +189,7 @@ METHODS = (
         "gradient",
         "accelerated steps, and proximal Newton steps where Hessians are small",
         lambda form: None,
-        lambda form, tol, *run: (_solve_whole(form, *run, tol=tol), True),
+        lambda form, tol, *run: (_solve_whole(form, *run), True),
     ),
 )
 
