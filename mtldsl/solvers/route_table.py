@@ -198,6 +198,18 @@ PATTERNS: tuple[RoutePattern, ...] = (
         when=takes_few_passes,
     ),
     RoutePattern(
+        "separable sparse samples",
+        "labels of some twice as many samples as features can be separated (Cover 1965); then the ridge alone makes Newton's system regular",
+        first=("dual_ascent",),
+        where={
+            "loss": ("piecewise_quadratic",),
+            "labels": ("sign",),
+            "losses": (1,),
+            "is_sparse": (True,),
+            "samples_per_feature": SizeRange(most=2.5),
+        },
+    ),
+    RoutePattern(
         "few sparse samples",
         "samples with few features in common: a step of one multiplier leaves the others as they are",
         first=("dual_ascent",),

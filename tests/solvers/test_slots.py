@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import mtldsl as mtl
 from mtldsl.certificates.certificate import Certificate
@@ -117,3 +118,30 @@ def test_the_order_follows_a_parameter():
     for lam.value in (0.01, 1e6, 0.01):
         chosen.append(problem.explain().chosen)
     assert chosen == ["multipliers", "dual_ascent", "multipliers"]
+
+
+def test_separable_sparse_labels_begin_with_dual_ascent():
+    cases = {
+        ("squared_hinge_loss", 80): "dual_ascent",
+        ("squared_hinge_loss", 200): "proximal_gradient",
+        ("huber_loss", 80): "proximal_gradient",
+    }
+    rng = np.random.default_rng(0)
+    for (word, n), route in cases.items():
+        X = sparse.random_array((n, 40), density=0.2, rng=rng, format="csr")
+        tasks = mtl.Tasks.shared(X, rng.choice([-1.0, 1.0], size=(n, 2)))
+        W = mtl.Weights(tasks)
+        assert mtl.minimize(getattr(mtl, word)(W, tasks) + mtl.ridge(W)).explain().chosen == route, (word, n)
+
+
+def test_dear_newton_steps_are_looked_at():
+    """A route that is judged by its looks may not work for long without one: steps here take some 200 products each."""
+    rng = np.random.default_rng(0)
+    rows, columns = np.repeat(np.arange(3000), 30), (2000 * rng.random(90_000) ** 3).astype(int)
+    X = sparse.coo_array((rng.random(90_000), (rows, columns)), (3000, 2000)).tocsr()
+    tasks = mtl.Tasks.shared(X, rng.choice([-1.0, 1.0], size=(3000, 1)))
+    W = mtl.Weights(tasks)
+    found = mtl.minimize(mtl.squared_hinge_loss(W, tasks) + 0.01 * mtl.ridge(W)).solve(
+        solver="proximal_gradient", max_iter=5
+    )
+    assert len(found.history) >= 2

@@ -19,7 +19,8 @@ from mtldsl.normal_form.form import FunctionTerm, NormalForm, single_block
 from mtldsl.solvers.coordinate_descent.column_newton import DenseColumns, Design, design_of
 from mtldsl.solvers.design.design import LossState, SmoothLoss, one_smooth_loss
 from mtldsl.solvers.linear_systems.task_matrices import QuadraticHessian
-from mtldsl.solvers.solver import Point, Watch
+from mtldsl.solvers.route_table import ModelFacts
+from mtldsl.solvers.solver import FLOPS_PER_CALL, Point, Watch
 from mtldsl.utils.caching import cached_on_path
 
 
@@ -28,6 +29,7 @@ class RidgeNewtonSettings:
     """Limits of factors and steps.
 
     diagonal_products : that a diagonal costs, and saves as soon as slopes curve otherwise
+    look_products     : from one look at the certificate to the next, beside half of all before
     hessian_rows      : of a Hessian that is formed
     hessian_entries   : of all tasks' Hessians
     coupled_features  : of the Hessian that penalties between tasks are diagonalized with
@@ -45,6 +47,7 @@ class RidgeNewtonSettings:
     """
 
     diagonal_products: int = 8
+    look_products: int = 100
     hessian_rows: int = 1500
     hessian_entries: int = 20_000_000
     coupled_features: int = 600
@@ -268,12 +271,12 @@ class RidgeNewton:
     def __init__(self, loss: SmoothLoss, inputs: DesignWithIntercept, penalty: PenaltyHessian, tol: float):
         self.loss, self.inputs, self.penalty, self.target = loss, inputs, penalty, 0.8 * tol
         self.factors: Callable[[np.ndarray], np.ndarray] | None = None
-        self.products, self.damping = 0, SETTINGS.damping_share
+        self.products, self.products_made, self.damping = 0, 0, SETTINGS.damping_share
         self.unit = loss.largest_curvature()
 
     def run(self, V, max_iter: int, report: Callable[[LossState, int], bool], expired: Callable[[], bool]):
         z = self.inputs.forward(V)
-        state, steps, reported, stuck = LossState(self.loss, z, V), 0, 0, False
+        state, steps, stuck, next_look = LossState(self.loss, z, V), 0, False, SETTINGS.look_products
         while True:
             pulled = self.penalty.product(V)
             slope = self.inputs.pull(state.u) + pulled
@@ -284,8 +287,8 @@ class RidgeNewton:
             if SETTINGS.sure_share * self.target < gap <= self.target and self.inputs.centred:
                 gap = self._balanced_gap(state) / scale
             done = steps >= max_iter or expired() or stuck
-            if gap <= self.target or done or steps >= 2 * reported + 50:
-                reached, reported = gap <= self.target, steps
+            if gap <= self.target or done or self.products_made >= next_look:
+                reached, next_look = gap <= self.target, 1.5 * self.products_made + SETTINGS.look_products
                 if report(state, steps) or done:
                     return state
                 self.target = min(0.3 * self.target, 0.1 * gap) if reached else self.target
@@ -333,6 +336,7 @@ class RidgeNewton:
                 D, self.penalty, SETTINGS.jitter_share, self.factors is not None
             )
         step = self._conjugate_gradients(D, slope, goal)
+        self.products_made += self.products
         self.inputs.made.serve(self.products)
         return step
 
@@ -458,13 +462,15 @@ def solve(form: NormalForm, tol: float, max_iter: int, start: Point | None, watc
         if len(form.functions) > 1:
             duals = [_hessian(f).product(blocks[facts.name]) for f in form.functions]
         u = samples.balanced(state.u, state.curvature) if centred else state.u.copy()
-        last[:] = [Point(blocks, [u], duals, steps)]
+        work = flops * (steps + run.products_made)
+        last[:] = [Point(blocks, [u], duals, steps, work=work)]
         return watch(last[0])
 
     # along a path those of the value before do: what penalties add to them is known
     kind = "hessians" if penalty.coupling is None else "mean hessian"
     hessians = cached_on_path(facts.loss, kind, FactorCache)
     inputs = DesignWithIntercept(design_of(facts.loss), centred, hessians)
-    steps = RidgeNewton(samples, inputs, penalty, tol)
-    steps.run(V, max_iter, report, lambda: watch.expired)
+    flops = FLOPS_PER_CALL + 2.0 * ModelFacts.of(form).product
+    run = RidgeNewton(samples, inputs, penalty, tol)
+    run.run(V, max_iter, report, lambda: watch.expired)
     return last[0]
