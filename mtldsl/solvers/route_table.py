@@ -221,6 +221,28 @@ PATTERNS: tuple[RoutePattern, ...] = (
         },
     ),
     RoutePattern(
+        "many tied tasks",
+        "Newton's system has features x tasks unknowns, those of ADMM are factorized once",
+        first=("admm",),
+        where={
+            "loss": ("piecewise_linear",),
+            "penalty": ("none", "rows", "spectrum", "matrix", "mixed"),
+            "samples_per_feature": SizeRange(most=10),
+            "tasks": SizeRange(least=40),
+        },
+    ),
+    RoutePattern(
+        "large sparse data",
+        "products with sparse samples are cheaper than the dense factors of interior points and of ADMM",
+        first=("multipliers.newton",),
+        where={
+            "loss": ("piecewise_linear",),
+            "is_sparse": (True,),
+            "samples": SizeRange(least=1000),
+            "features": SizeRange(least=1000),
+        },
+    ),
+    RoutePattern(
         "tied tasks, few samples per feature",
         "Newton's system has features x tasks unknowns, those of ADMM are factorized once",
         first=("admm",),
@@ -230,17 +252,6 @@ PATTERNS: tuple[RoutePattern, ...] = (
             "has_constraints": (False,),
             "samples_per_feature": SizeRange(most=4),
             "tasks": SizeRange(least=2),
-        },
-    ),
-    RoutePattern(
-        "many tied tasks",
-        "Newton's system has features x tasks unknowns, those of ADMM are factorized once",
-        first=("admm",),
-        where={
-            "loss": ("piecewise_linear",),
-            "penalty": ("none", "rows", "spectrum", "matrix", "mixed"),
-            "samples_per_feature": SizeRange(most=10),
-            "tasks": SizeRange(least=40),
         },
     ),
     RoutePattern(

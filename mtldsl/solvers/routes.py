@@ -139,13 +139,15 @@ def _kind(solver: Solver, form: NormalForm) -> str | None:
 def answers(form: NormalForm, names: Iterable[str] = SOLVERS) -> list[RouteVerdict]:
     """Return what every solver says to this form, in the order in which solver="auto" would try them."""
     order, found = ordered_routes(form), []
-    for name in [name for name in order.names if name in names]:
+    for name in [name for name in order.names if name.partition(".")[0] in names]:
         solver = get_solver(name)
         reason = refusal(solver, form)
         if reason is not None and form.in_memory and not solver.needs_rows:
             continue  # nobody who has all rows here needs to know of it
         if reason is None:
-            method = solver.method_for(form) if isinstance(solver, MethodSolver) else None
+            method = None
+            if isinstance(solver, MethodSolver) and len(solver.methods) > 1:
+                method = solver.method_for(form)
             by = None if method is None else f"{name}.{method.name} ({method.summary})"
             found.append(RouteVerdict(name, solver.summary, None, order.reasons.get(name), method=by))
         else:
@@ -179,7 +181,8 @@ def ordered_routes(form: NormalForm) -> RouteOrder:
             if pattern.holds(form):
                 moved = {*pattern.first, *pattern.later, LAST}
                 first, later = (
-                    [name for name in some if name in SOLVERS] for some in (pattern.first, pattern.later)
+                    [name for name in some if name.partition(".")[0] in SOLVERS]
+                    for some in (pattern.first, pattern.later)
                 )
                 order.names = [*first, *(name for name in order.names if name not in moved), *later, LAST]
                 order.reasons |= dict.fromkeys(first, pattern.reason)

@@ -120,18 +120,21 @@ def test_the_order_follows_a_parameter():
     assert chosen == ["multipliers", "dual_ascent", "multipliers"]
 
 
-def test_separable_sparse_labels_begin_with_dual_ascent():
+def test_sparse_data_begin_with_the_route_of_their_shape():
     cases = {
-        ("squared_hinge_loss", 80): "dual_ascent",
-        ("squared_hinge_loss", 200): "proximal_gradient",
-        ("huber_loss", 80): "proximal_gradient",
-    }
+        ("squared_hinge_loss", "ridge", 80, 40): "dual_ascent", ("squared_hinge_loss", "ridge", 200, 40): "proximal_gradient",
+        ("huber_loss", "ridge", 80, 40): "proximal_gradient", ("hinge_loss", "l1_norm", 1000, 1000): "multipliers.newton",
+        ("hinge_loss", "trace_norm", 1000, 1000): "multipliers.newton", ("hinge_loss", "trace_norm", 800, 800): "admm",
+    }  # fmt: skip
     rng = np.random.default_rng(0)
-    for (word, n), route in cases.items():
-        X = sparse.random_array((n, 40), density=0.2, rng=rng, format="csr")
+    for (loss, penalty, n, d), route in cases.items():
+        X = sparse.random_array((n, d), density=8 / d, rng=rng, format="csr") + sparse.eye_array(
+            n, d, format="csr"
+        )
         tasks = mtl.Tasks.shared(X, rng.choice([-1.0, 1.0], size=(n, 2)))
         W = mtl.Weights(tasks)
-        assert mtl.minimize(getattr(mtl, word)(W, tasks) + mtl.ridge(W)).explain().chosen == route, (word, n)
+        problem = mtl.minimize(getattr(mtl, loss)(W, tasks) + getattr(mtl, penalty)(W))
+        assert problem.explain().chosen == route, (loss, penalty, n)
 
 
 def test_dear_newton_steps_are_looked_at():

@@ -150,11 +150,13 @@ class AugmentedLagrangianRun:
         return Point(blocks, [u], duals, taken, work=self._work(taken))
 
     def _work(self, taken: int) -> float | None:
-        """Flops of so many Newton steps on tied tasks; None where `AugmentedLagrangian.flops` tells them."""
-        is_tied = not self.part.is_separable and self.designs.n_tasks > 1
-        if not is_tied or self.loss.has_score_steps:
-            return None
-        return 2.0 * self.outer.newton.work / MATRIX_SPEEDUP + FLOPS_PER_CALL * taken
+        """Flops of so many Newton steps; None where `AugmentedLagrangian.flops` tells them, as those of interior points."""
+        work = self.outer.newton.work
+        return (
+            2.0 * work / MATRIX_SPEEDUP + FLOPS_PER_CALL * taken
+            if work and not self.loss.has_score_steps
+            else None
+        )
 
 
 def is_by_rows(form: NormalForm) -> bool:

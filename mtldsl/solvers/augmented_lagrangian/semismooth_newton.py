@@ -112,7 +112,7 @@ class _Lagrangian:
 class SemismoothNewton:
     """The steps for the tasks of `designs`.
 
-    work : multiplications in the systems of tied tasks so far, about
+    work : multiplications in the systems so far, about
     """
 
     def __init__(self, designs: Designs, scores, part):
@@ -206,7 +206,7 @@ class SemismoothNewton:
         if part.is_separable:  # one system at a time: rows of all tasks may be m times the inputs
             x = np.zeros_like(stacked)
             for k in np.flatnonzero(wanted).tolist():
-                x[:, k] = _task_direction(system_of(k), -stacked[:, k])
+                x[:, k] = self._task_direction(system_of(k), -stacked[:, k])
             return _unstacked(x, d)
         if is_direct:
             halves = [held_rows(designs, k, one) for k, one in enumerate(parts)]
@@ -230,6 +230,17 @@ class SemismoothNewton:
 
         return _unstacked(_solved(apply, -stacked, precondition), d)
 
+    def _task_direction(self, system: TaskSystem, r: np.ndarray) -> np.ndarray:
+        self.work += system.work
+        if system.is_direct:
+            return system.solve(r)
+
+        def product(x):
+            self.work += system.work_of_product
+            return system.product(x)
+
+        return _solved(product, r, system.solve, system.most_products)
+
     def _direct(self, halves, here: _Lagrangian, diagonal: np.ndarray, rhs: np.ndarray) -> np.ndarray:
         """H^-1 rhs by one factor over all tasks, whose regularizer is a sum over rows.
 
@@ -249,14 +260,6 @@ class SemismoothNewton:
 def _unstacked(x: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
     """(of the weights, of the intercepts): zeros where there are none."""
     return x[:d], x[d] if len(x) > d else np.zeros(x.shape[1])
-
-
-def _task_direction(system: TaskSystem, r: np.ndarray) -> np.ndarray:
-    return (
-        system.solve(r)
-        if system.is_direct
-        else _solved(system.product, r, system.solve, system.most_products)
-    )
 
 
 def _solved(apply, rhs, precondition, most=SETTINGS.max_conjugate_gradient_steps):
