@@ -119,9 +119,7 @@ class DistributedRun:
     def keep(self, numbers: dict[str, float], others: Blocks | None = None, now: bool = False) -> None:
         """Write it, where there is a folder and it is time (`CheckpointFolder.keep`)."""
         if self.file is not None:
-            self.rows = self.file.keep(
-                self.solver, self.x, self.inner.duals, numbers, others, self.rows, now=now
-            )
+            self.rows = self.file.keep(self, numbers, others or {}, now)
 
     def inner_error(self, x: Blocks, duals: Sequence, objective: float) -> float:
         """The objective times the square of the relative gap that is proven there, at most 1: what inner solves may miss is a share of it."""
@@ -218,25 +216,21 @@ class CheckpointFolder:
 
     # ------------------------------------------------------------------------------------------------- writing
 
-    def keep(
-        self, solver: str, blocks: Blocks, duals: Sequence | None, numbers: dict[str, float],
-        others: Blocks | None = None, rows: Any = None, now: bool = False,
-    ) -> Any:  # fmt: skip
-        """Asked after each pass; returns the states of the rows to go on with, which have the same bits.
+    def keep(self, run: DistributedRun, numbers: dict[str, float], others: Blocks, now: bool) -> Any:
+        """Asked after each pass of a run; returns the states of the rows to go on with, which have the same bits.
 
-        blocks  : where the solver is; others: further arrays of it; numbers: its penalties and the like
-        duals   : of the functions
-        rows    : what it keeps beside the rows; now: at the end of a run
+        numbers : penalties and the like;  others : further arrays;  now : at the end of the run
         """
         self.passes += 1
-        if rows is not None and self.passes % SETTINGS.checkpoint_passes and not now:
-            return rows
-        mark, rows = self._written(rows)
+        if run.rows is not None and self.passes % SETTINGS.checkpoint_passes and not now:
+            return run.rows
+        mark, rows = self._written(run.rows)
+        duals = run.inner.duals
         known = duals is not None and all(one is None or isinstance(one, np.ndarray) for one in duals)
         listed = list(duals or ()) if known else []
-        about = {"solver": solver, "numbers": numbers, "rows": mark, "duals": len(listed)}
-        arrays: dict[str, Any] = {f"block:{name}": block for name, block in blocks.items()}
-        arrays |= {f"other:{name}": block for name, block in (others or {}).items()}
+        about = {"solver": run.solver, "numbers": numbers, "rows": mark, "duals": len(listed)}
+        arrays: dict[str, Any] = {f"block:{name}": block for name, block in run.x.items()}
+        arrays |= {f"other:{name}": block for name, block in others.items()}
         arrays |= {f"dual:{k}": one for k, one in enumerate(listed) if one is not None}
         if self.file.write({**arrays, "about": np.array(json.dumps(about))}, now=True):
             self._remove_others(mark)
