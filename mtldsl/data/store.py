@@ -6,10 +6,8 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -219,7 +217,6 @@ def store(
     hashed: int | None = None,
     zero_based: bool = False,
     dtype: str = "float64",
-    progress: bool = False,
 ) -> Tasks:
     """Converts parts of a long table, one after the other, into `folder`, and returns `stored(folder)`.
 
@@ -257,7 +254,7 @@ def store(
     """
     folder = as_path(folder, "store(folder)")
     one_of(dtype, ("float64", "float32"), "store(dtype")
-    progress, zero_based = as_flag(progress, "store(progress"), as_flag(zero_based, "store(zero_based")
+    zero_based = as_flag(zero_based, "store(zero_based")
     for word, value in (("format", format), ("task", task), ("label", label)):
         if value is not None and not isinstance(value, str):
             raise DataError(
@@ -292,21 +289,14 @@ def store(
         remove_leftovers(folder / _ABOUT)
         with writing(folder):
             spool.mkdir(parents=True, exist_ok=True)
-        done = []
-        with _shown(
-            progress, "reading rows" if files is None else "reading parts", files and len(files)
-        ) as advance:
-            options: dict[str, Any] = {"n_features": n_features, "hashed": hashed, "dtype": dtype}
-            options["advance"] = advance if files is None else lambda rows: None
-            for number, (signature, read) in enumerate(sources):
-                part = finished_part(spool, number, signature) if files is not None else None
-                done.append(part or write_part(spool, number, signature, read(), **options))
-                advance(files is not None)
+        done, options = [], {"n_features": n_features, "hashed": hashed, "dtype": dtype}
+        for number, (signature, read) in enumerate(sources):
+            part = finished_part(spool, number, signature) if files is not None else None
+            done.append(part or write_part(spool, number, signature, read(), **options))
         ids, columns, found = _combined(done, n_features)
         if found is None:
             number_columns("x", columns)  # refused before the rows are placed
-        with _shown(progress, "placing rows", sum(sum(part.rows) for part in done)) as advance:
-            arrays = place(done, folder, ids, columns, dtype, advance)
+        arrays = place(done, folder, ids, columns, dtype)
         about = {
             "format": "mtldsl stored tasks",
             "version": _FORMAT_VERSION,
@@ -449,16 +439,3 @@ def _combined(parts: list[PartSummary], n_features) -> tuple[list, int, list[str
 def _stored_names(ids) -> list[str]:
     """Those that `Tasks.grouped` gives them."""
     return distinct_texts([one if isinstance(one, tuple) else (str(one), type(one).__name__) for one in ids])
-
-
-@contextmanager
-def _shown(progress: bool, what: str, total):
-    """A function to tell of what is done; it draws a bar where asked for."""
-    if not progress:
-        yield lambda count: None
-        return
-    from rich.progress import Progress
-
-    with Progress(transient=False) as bar:
-        line = bar.add_task(what, total=total)
-        yield lambda count: bar.advance(line, count)

@@ -82,9 +82,8 @@ def finished_part(folder: Path, number: int, signature: dict) -> PartSummary | N
 
 
 def write_part(
-    folder: Path, number: int, signature: dict, chunks, *, n_features, hashed, dtype, advance
+    folder: Path, number: int, signature: dict, chunks, *, n_features, hashed, dtype
 ) -> PartSummary:
-    """`advance(rows)` is told of the rows that are written."""
     path, record = folder / f"{number:05d}.rows", folder / f"{number:05d}.json"
     with writing(record):
         record.unlink(missing_ok=True)
@@ -108,7 +107,6 @@ def write_part(
                 for name in _FIELDS:
                     npy.write_array(_PlainFile(file), arrays[name], allow_pickle=False)
             n_read += chunk.n_rows
-            advance(chunk.n_rows)
         size = file.tell()
     part = PartSummary(_signed(signature), list(codes), rows, entries, n_read, columns, size)
     write_json(record, {k: v for k, v in asdict(part).items() if k != "path"})
@@ -182,10 +180,8 @@ def write_json(path: Path, content: dict) -> None:
 ARRAYS = ("data", "indices", "indptr", "y", "rows", "offsets")
 
 
-def place(
-    parts: list[PartSummary], folder: Path, ids: list, n_columns: int, dtype, advance
-) -> dict[str, list]:
-    """Writes the arrays; returns {name: [dtype, length]}. `advance(rows)` is told of the rows that are done."""
+def place(parts: list[PartSummary], folder: Path, ids: list, n_columns: int, dtype) -> dict[str, list]:
+    """Writes the arrays; returns {name: [dtype, length]}."""
     order = {one: i for i, one in enumerate(ids)}
     rows, entries = np.zeros(len(ids), dtype=np.int64), np.zeros(len(ids), dtype=np.int64)
     for part in parts:
@@ -214,7 +210,6 @@ def place(
             for batch in _batches(part):
                 codes = at[batch["codes"]] if at.size else batch["codes"]
                 _place(batch, codes, batch["rows"] + first_row, files, row_at, entry_at)
-                advance(codes.size)
             first_row += part.n_read
     finally:
         with ExitStack() as closing:  # all of them, also where the disk is full

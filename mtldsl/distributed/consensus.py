@@ -3,30 +3,39 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from scipy import sparse
 
 from mtldsl.atoms.loss import SeparableLoss
 from mtldsl.atoms.losses.regression import SquaredLoss
 from mtldsl.data.tasks import Tasks
-from mtldsl.distributed.distributed_ascent import SETTINGS as ASCENT
-from mtldsl.distributed.distributed_ascent import AscentCenter, ascend, curvatures, places_of_tasks
 from mtldsl.distributed.distributed_solver import (
     CheckpointFolder,
     DistributedRun,
     DistributedSolver,
     sum_over_samples,
 )
-from mtldsl.distributed.distributed_term import DistributedDual, DistributedTerm
+from mtldsl.distributed.distributed_term import DistributedDual, DistributedTerm, seen_of, term_of
 from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
+from mtldsl.solvers.design.kernel_arguments import TaskStates
+from mtldsl.solvers.sdca.dual_state import FlatSamples, node_places
 from mtldsl.solvers.solver import Point, Watch
+
+if TYPE_CHECKING:
+    from mtldsl.distributed.partitions import PartitionTasks
+
+# --------------------------------------------------------------------------------------------------------------
+# Dual coordinate ascent on the rows of one part, around weights that are sent there: what happens where the rows are.
 
 
 @dataclass(frozen=True)
 class ConsensusSettings:
     """Numbers of the agreement of parts.
 
+    kinked_share      : of a task's rows that lie near a kink, as a guess
+    pass_epochs       : epochs over the rows of a part in a pass
     penalty_factor    : by which a penalty changes
     unbalanced_ratio  : where one side moves so much more than the other
     interval_factor   : and between the passes at which it does
@@ -34,6 +43,8 @@ class ConsensusSettings:
     inner_error_share : of what a step moved, that an inner solve may miss
     """
 
+    kinked_share: float = 0.3
+    pass_epochs: int = 5
     penalty_factor: float = 2.0
     unbalanced_ratio: float = 2.0
     interval_factor: float = 1.2
@@ -42,6 +53,84 @@ class ConsensusSettings:
 
 
 SETTINGS = ConsensusSettings()
+
+
+@dataclass(frozen=True, eq=False)
+class AscentCenter:
+    """The weights V (d, m) and intercepts b (m,) that an ascent begins at, and how multipliers move them.
+
+    penalty : (m,), w_i moves by 1 / penalty_i a unit of X^T u, and how far an intercept moves `shift` (m,), zero without any: of all rows of
+              a task; a part has its share of the rows
+    counts  : (m,) rows of each task
+    """
+
+    V: np.ndarray
+    b: np.ndarray
+    penalty: np.ndarray
+    shift: np.ndarray
+    counts: np.ndarray
+
+
+def ascend(
+    part: PartitionTasks, state, n_tasks: int, atom, coefficients, V, b, around: AscentCenter, seed: tuple, by_sign: bool
+) -> tuple[np.ndarray, dict[str, Any]]:  # fmt: skip
+    """(multipliers, sums over one part's rows): what those before (state, None at first) say at weights V, b, and what they are after an ascent.
+
+    seed : numbers that the order of tasks and rows comes from, with that of the part
+    """
+    samples = FlatSamples(term_of(part, atom, coefficients))
+    u = samples.start() if state is None else state
+    seen = seen_of(part, n_tasks, atom, coefficients, V, b, by_sign, u)
+    new = _ascended(part, samples, u, around, seed)
+    which, after, sums, moved = part.which, np.zeros_like(V), np.zeros(n_tasks), np.zeros(n_tasks)
+    after[:, which] = part.tasks.adjoint(new)
+    sums[which] = np.add.reduceat(new, part.tasks.offsets[:-1])
+    change = after[:, which] - seen["adjoint"].sum(axis=0)[:, which]
+    moved[which] = around.counts[which] / part.tasks.counts * np.einsum("dk,dk->k", change, change)
+    return new, {"seen": seen, "after": after, "sums": sums, "moved": moved}
+
+
+def _ascended(part: PartitionTasks, samples: FlatSamples, u, around: AscentCenter, seed: tuple) -> np.ndarray:
+    from mtldsl.solvers.sdca.sdca_kernels import sweep
+
+    which, T = part.which, samples.n_tasks
+    share = around.counts[which] / part.tasks.counts  # one over the share of the rows that is here
+    weights = share / around.penalty[which]
+    store = np.ascontiguousarray(-around.V[:, which].T / weights[:, None], dtype=float).ravel()
+    alone = sparse.eye_array(T, format="csr")  # a node a task
+    places, _ = node_places([(slice(None), alone, np.arange(T))], part.tasks.n_features)
+    table = samples.table(1)
+    table[:, 0] = u
+    table[:, 5:] = samples.squared_norms(places.cell_of, 1)
+    rng = np.random.default_rng([*seed, part.index])
+    random = rng.integers(1, 2**63, size=T).astype(np.uint64)
+    states = TaskStates(
+        samples.offsets, np.arange(samples.n, dtype=np.int64), np.diff(samples.offsets), around.shift[which] * share,
+        np.array(around.b[which], float), random,
+    )  # fmt: skip
+    bounds, told = np.tile([-np.inf, np.inf], (T, 1)), np.zeros((T, 5))
+    sweep(
+        rng.permutation(T), SETTINGS.pass_epochs, 0.0, tuple(states), tuple(samples.inputs), tuple(samples.support),
+        tuple(places), table, samples.entropic, weights, store, bounds, told, True,
+    )  # fmt: skip
+    return table[:, 0].copy()
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The agreement of parts on weights, between the passes.
+
+
+def curvatures(loss: Any) -> np.ndarray:
+    """(m,) about what the second derivative of every task's loss is, in a direction of average length: `SETTINGS.kinked_share` of the rows, each with
+    that of a loss whose slope changes by its coefficient over the size of a label."""
+    facts, tiny = loss.tasks.label_facts, np.finfo(float).tiny
+    spread = np.sqrt(np.maximum(facts.squares / facts.counts, tiny))
+    return SETTINGS.kinked_share * loss.coefficients * _squares(loss.tasks) / loss.tasks.n_features / spread
+
+
+def _squares(tasks: Any) -> np.ndarray:
+    """(m,) the squares of all inputs of every task."""
+    return np.maximum((tasks.column_lengths**2).sum(axis=0), np.finfo(float).tiny)
 
 
 class Consensus(DistributedSolver):
@@ -86,13 +175,12 @@ class _ConsensusRun(DistributedRun):
         (loss,) = form.losses
         assert isinstance(loss, DistributedTerm)
         self.loss, tasks = loss, loss.tasks
-        squares = np.maximum(places_of_tasks(tasks)[1], np.finfo(float).tiny)
         self.counts = np.asarray(tasks.counts, float)
         self.rho = curvatures(loss)
         if self.rho.max() <= 2.0 * self.rho.min():
             self.rho = np.full_like(self.rho, np.exp(np.log(self.rho).mean()))
         # a column of ones counts as a feature of average size
-        self.ratio = tasks.n_features * self.counts / squares if loss.intercepts else None
+        self.ratio = tasks.n_features * self.counts / _squares(tasks) if loss.intercepts else None
         self.next_change = 2.0
         z = loss.predictions(self.x)
         self.sent = z.V, z.b  # where the next ascent begins
@@ -126,9 +214,9 @@ class _ConsensusRun(DistributedRun):
     def _pass(self, V, b) -> dict:
         loss = self.loss
         shift = np.zeros_like(self.rho) if self.ratio is None else 1.0 / (self.rho * self.ratio)
-        around = AscentCenter(*self.sent, None, self.rho, shift, self.counts)
+        around = AscentCenter(*self.sent, self.rho, shift, self.counts)
         self.rows, told = loss.tasks.parts.run(
-            ascend, loss.tasks.n_tasks, loss.atom, loss.coefficients, V, b, around, 1.0, ASCENT.pass_epochs, (0, self.passes), bool(loss.intercepts),
+            ascend, loss.tasks.n_tasks, loss.atom, loss.coefficients, V, b, around, (0, self.passes), bool(loss.intercepts),
             state=self.rows, stateful=True,
         )  # fmt: skip
         self.passes += 1

@@ -55,7 +55,6 @@ class PartitionSummary:
     """Facts of a partition beside its numbers."""
 
     checksum: str  # of its numbers: read again at every pass over data that are not kept
-    n_rows: int
     n_features: int
     n_columns: int | None  # of Y, where it is a table
     columns: str | None  # a digest of the names of X's columns, where it has some
@@ -119,7 +118,6 @@ def _load(rows: PartitionRows, index: int, check: bool) -> LoadedPartition:
     tasks, keys = _table(X, Y, weights) if rows.ids is None else _long_table(X, Y, rows.ids, weights)
     summary = PartitionSummary(
         checksum=digest(X, Y, None if rows.ids is None else _plain_ids(rows.ids), weights),
-        n_rows=X.shape[0],
         n_features=X.shape[1],
         n_columns=Y.shape[1] if rows.ids is None else None,
         columns=digest(columns) if columns else None,
@@ -181,7 +179,6 @@ class TaskPlaces:
     task_names: tuple[str, ...]
     feature_names: tuple[str, ...]
     checksums: dict[int, str]
-    first_rows: list[int]
 
 
 def place_part(loaded: LoadedPartition, index: int, name: str, sent: Any) -> PartitionTasks | None:
@@ -207,7 +204,7 @@ def place_part(loaded: LoadedPartition, index: int, name: str, sent: Any) -> Par
         task_names=tuple(places.task_names[i] for i in which),
         feature_names=places.feature_names,
     )
-    return PartitionTasks(own, which, index, places.first_rows[index])
+    return PartitionTasks(own, which, index)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -261,9 +258,8 @@ def places_of(found: PartitionFindings, names: tuple[str, ...], task_names, feat
     keys: Any = found.facts.keys if m is None else tuple(range(m))
     typed: Any = keys if m is None else found.labels
     tasks = as_names(task_names, typed, len(keys), "task_names", "task")
-    rows = np.concatenate([[0], np.cumsum([part.n_rows for part in parts])])
     checksums = {k: part.checksum for k, part in enumerate(parts)}
-    return TaskPlaces({key: i for i, key in enumerate(keys)}, tasks, features, checksums, rows[:-1].tolist())
+    return TaskPlaces({key: i for i, key in enumerate(keys)}, tasks, features, checksums)
 
 
 def _refuse_unlike(parts: list[PartitionSummary], names) -> None:

@@ -9,7 +9,12 @@ import numpy as np
 
 from mtldsl.atoms.losses.regression import SquaredLoss
 from mtldsl.distributed.distributed_solver import CheckpointFolder, DistributedRun, DistributedSolver
-from mtldsl.distributed.distributed_term import DistributedDual, DistributedTerm, step_between
+from mtldsl.distributed.distributed_term import (
+    DistributedDual,
+    DistributedTerm,
+    intercepts_beside,
+    step_between,
+)
 from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
 from mtldsl.normal_form.reductions.block_reductions import has_one_maximum_a_task
 from mtldsl.normal_form.terms.row_statistics import moments_of
@@ -37,12 +42,6 @@ class TaskSquares:
             adjoint = adjoint - self.centres * sums
         tasks = self.frame.with_gradient(self.loss.map.forward(y), adjoint / steep)
         return LossTerm(SquaredLoss(), steep, tasks, self.loss.map, (), self.loss.typed)
-
-    def intercepts(self, x: Blocks, y: Blocks, sums: np.ndarray, steep: np.ndarray) -> Blocks:
-        """The best ones beside new weights."""
-        moved = np.einsum("dm,dm->m", self.centres, self.loss.map.forward(x) - self.loss.map.forward(y))
-        step = -sums / (steep * self.totals) - moved
-        return {name: y[name] + step[None, :] for name in self.loss.intercepts}
 
     def curvature(self, y: Blocks, u: DistributedDual, old: Blocks, old_u: DistributedDual) -> float:
         """The most over the tasks of the curvature seen between two points, relative to the steepest."""
@@ -180,7 +179,8 @@ class _DistributedMajorizationRun(DistributedRun):
         self.missing = min(error, self.missing)
         found = self.inner.solve(terms, y, self.missing)
         for loss, squares, u in zip(self.form.losses, self.squares, duals, strict=True):
-            found |= squares.intercepts(found, y, loss.sums(u), self.theta * squares.steepest)
+            totals = self.theta * squares.steepest * squares.totals
+            found |= intercepts_beside(loss, found, y, loss.sums(u), squares.centres, totals)
         return found
 
 

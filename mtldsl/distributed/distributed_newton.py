@@ -16,7 +16,12 @@ from mtldsl.distributed.distributed_solver import (
     DistributedSolver,
     sum_over_samples,
 )
-from mtldsl.distributed.distributed_term import DistributedDual, DistributedTerm, step_between
+from mtldsl.distributed.distributed_term import (
+    DistributedDual,
+    DistributedTerm,
+    intercepts_beside,
+    step_between,
+)
 from mtldsl.distributed.dual_statistics import DualStatistics, Slab, weighted_grams
 from mtldsl.distributed.partitions import PartitionTasks
 from mtldsl.errors import SolverError
@@ -198,12 +203,6 @@ class NewtonModel:
         )  # fmt: skip
         return LossTerm(SquaredLoss(), np.ones(self.m), tasks, self.loss.map, (), self.loss.typed)
 
-    def intercepts(self, x: Blocks, y: Blocks, sums: np.ndarray) -> Blocks:
-        """The best ones beside new weights."""
-        moved = self.loss.map.forward(x) - self.loss.map.forward(y)
-        step = -sums / self.totals - np.einsum("dm,dm->m", self.centres, moved)
-        return {name: y[name] + step[None, :] for name in self.loss.intercepts}
-
     def rise(self, x: Blocks, y: Blocks, adjoint: np.ndarray, sums: np.ndarray) -> float:
         """The model's value at x, from y."""
         D, b = step_between(self.loss, x, y)
@@ -276,9 +275,13 @@ class _DistributedNewtonRun(DistributedRun):
             if done:
                 return point
             model = NewtonModel(self.loss, told["hessian"], self.moments, self.damping * self.penalty)
-            new = self._minimizer(model, told)
+            sums = self.loss.sums(u)
+            term = model.term(self.x, u.adjoint, sums)
+            new = self.inner.solve([term], self.x, self._missing(told, u), told["functions"])
+            new |= intercepts_beside(self.loss, new, self.x, sums, model.centres, model.totals)
             functions = self._functions(new)
-            promised = told["here"] - self._promised(model, told, new) - functions
+            there = told["envelope"] + model.rise(new, self.x, u.adjoint, sums)
+            promised = told["here"] - there - functions  # rounded as what is gained is
             if (
                 not self.loss.atom.smooth
                 and promised <= SETTINGS.multiplier_share * told["moved"] / self.penalty
@@ -320,24 +323,11 @@ class _DistributedNewtonRun(DistributedRun):
     def _functions(self, x: Blocks) -> float:
         return float(sum(f.value(x) for f in self.form.functions))
 
-    def _minimizer(self, model: NewtonModel, told: dict) -> Blocks:
-        u = DistributedDual.of(told["seen"])
-        term = model.term(self.x, u.adjoint, self.loss.sums(u))
-        new = self.inner.solve([term], self.x, self._missing(told), told["functions"])
-        return new | model.intercepts(new, self.x, self.loss.sums(u))
-
-    def _missing(self, told: dict) -> float:
+    def _missing(self, told: dict, u: DistributedDual) -> float:
         """Return what a step may be off by."""
         if not self.loss.atom.smooth:
             return SETTINGS.inner_error_share * told["moved"] / self.penalty or math.inf
-        u = DistributedDual.of(told["seen"])
         return SETTINGS.inner_error_share * self.inner_error(self.x, [u], told["here"])
-
-    def _promised(self, model: NewtonModel, told: dict, new: Blocks) -> float:
-        """Return what the model says of the loss there."""
-        u = DistributedDual.of(told["seen"])
-        rise = model.rise(new, self.x, u.adjoint, self.loss.sums(u))
-        return told["envelope"] + rise
 
 
 def _first_penalty(loss) -> float:

@@ -100,10 +100,6 @@ class PlaneModel(PlaneRounds):
                 self.balance()
         return self.S
 
-    @property
-    def programs_a_look(self) -> float:
-        return self.programs / max(self.looks, 1)
-
     def _value(self) -> float:
         return float(self.coefficients @ self.bundle.values(self.S)) + self.functions(self.S)
 
@@ -279,7 +275,7 @@ class _DistributedPlanesRun(DistributedRun):
             stopped = watch(point) or iteration == max_iter
             if not stopped:
                 self._step(S)
-                self.bundle.drop_idle(round(SETTINGS.idle_looks * self.model.programs_a_look))
+                self.bundle.drop_idle(round(SETTINGS.idle_looks * self.model.programs / self.model.looks))
             if stopped or iteration % DISTRIBUTED.checkpoint_passes == 0:
                 self._keep()
             if stopped:

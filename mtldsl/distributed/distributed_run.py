@@ -56,10 +56,8 @@ def _solved(
     how: dict[str, Any],
     folder: CheckpointFolder | None,
 ) -> SolveResult:
-    if folder is not None:
-        folder.recall_moments()
     if FromStatistics().accepts(form) is None:
-        return _gathered(form, warm_start, how, folder)
+        return _gathered(form, warm_start, how)
     if folder is None:
         return function(form, warm_start, how)
     if how["solver"] == "auto" and not how["options"]:
@@ -75,15 +73,11 @@ def _solved(
     )
 
 
-def _gathered(
-    form: NormalForm, warm_start, how: dict[str, Any], folder: CheckpointFolder | None
-) -> SolveResult:
+def _gathered(form: NormalForm, warm_start, how: dict[str, Any]) -> SolveResult:
     """On a few rows made of sums of products; where float64 cannot tell on these, on those made by reflections, in one more pass."""
     first = starting_point(form, warm_start)
     progress.expect("squares", (1, 1))
     here, recipe = FromStatistics().apply(form)
-    if folder is not None:
-        folder.keep_moments()
     outcome = _on_few_rows(here, recipe, None if first is None else first.blocks, how)
     hidden = outcome.certificate.relative_rounding > how["tol"]
     if not hidden or outcome.interrupted or outcome.status not in _ENDED or not can_be_reflected(form):

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from rich import filesize
@@ -20,13 +20,7 @@ from mtldsl.errors import DataError, SolverError
 from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
 from mtldsl.normal_form.reductions.block_reductions import has_one_maximum_a_task
 from mtldsl.normal_form.reductions.from_statistics import FromStatistics
-from mtldsl.normal_form.terms.row_statistics import (
-    RowSpread,
-    SufficientStatistics,
-    has_one_gram,
-    known_moments,
-    remember_moments,
-)
+from mtldsl.normal_form.terms.row_statistics import has_one_gram
 from mtldsl.solvers.routes import accepting_routes
 from mtldsl.solvers.run import run_routes
 from mtldsl.solvers.sdca.sdca import Checkpoint, identity_of
@@ -125,9 +119,7 @@ class DistributedRun:
     def keep(self, numbers: dict[str, float], others: Blocks | None = None, now: bool = False) -> None:
         """Write it, where there is a folder and it is time (`CheckpointFolder.keep`)."""
         if self.file is not None:
-            self.rows = self.file.keep(
-                self.solver, self.x, self.inner.duals, numbers, others, self.rows, now=now
-            )
+            self.rows = self.file.keep(self, numbers, others or {}, now)
 
     def inner_error(self, x: Blocks, duals: Sequence, objective: float) -> float:
         """The objective times the square of the relative gap that is proven there, at most 1: what inner solves may miss is a share of it."""
@@ -154,15 +146,11 @@ def sum_over_samples(form: NormalForm) -> LossTerm | str:
 # --------------------------------------------------------------------------------------------------------------
 # Solves of rows that are elsewhere, in a folder: what the process here knows, and where the workers wrote what lies beside the rows.
 
-#: The fields of `SufficientStatistics`.
-_SPREADS = ("common", "own")
-
 _OF_ROWS = re.compile(r"rows-([0-9a-f]{16})-\d+\.npz")
 
 
 class CheckpointFolder:
-    """The folder of `solve(checkpoint=...)`: `solve.npz`, `moments-<k>.npz` of each table, and a file of every partition with the state that
-    workers keep beside its rows.
+    """The folder of `solve(checkpoint=...)`: `solve.npz`, and a file of every partition with the state that workers keep beside its rows.
 
     It belongs to a model, its numbers and its data: SolverError where it is of others. As a context manager it is the only one on its folder.
     """
@@ -171,11 +159,7 @@ class CheckpointFolder:
         self.path, self.form = _folder(folder), form
         self.typed = f"solve(checkpoint={str(folder)!r})"
         self.file = Checkpoint(self.path / "solve.npz", identity_of(form))
-        self.tables: list[Any] = list(dict.fromkeys(loss.tasks for loss in form.elsewhere))
-        self.moments = [
-            Checkpoint(self.path / f"moments-{k}.npz", {"data": tasks.parts.mark})
-            for k, tasks in enumerate(self.tables)
-        ]
+        self.parts = cast(Any, form.elsewhere[0].tasks).parts
         self.passes, self.mark, self.rows, self.is_unseen = 0, "", None, False
 
     def __enter__(self) -> CheckpointFolder:
@@ -213,61 +197,40 @@ class CheckpointFolder:
                 write_instead="delete it, or name another folder",
             ) from error
         blocks = {name: arrays[f"block:{name}"] for name in self.form.shapes}
-        state["blocks"] = _named(arrays, "other:")
+        others = {
+            name.removeprefix("other:"): one for name, one in arrays.items() if name.startswith("other:")
+        }
+        state["blocks"] = others
         if mark is not None:
             state["rows"] = self._read_rows(str(mark))
         return Point(blocks, None, duals or None, state=state)
 
     def _read_rows(self, mark: str) -> Any:
         try:
-            self.rows = self.tables[0].parts.read_states(str(self.path), mark)
+            self.rows = self.parts.read_states(str(self.path), mark)
         except DataError as error:
             self._say(f"what was beside the rows is lost, and begins anew ({error})")
             return None
         self.mark = mark
         return self.rows
 
-    def recall_moments(self) -> None:
-        """Sufficient statistics that an earlier solve has found take no pass."""
-        for tasks, file in zip(self.tables, self.moments, strict=True):
-            if known_moments(tasks) is None and (arrays := file.read()) is not None:
-                with reading(file.path, "moments of rows"):
-                    found = [_named(arrays, f"{kind} ") for kind in _SPREADS]
-                    spreads = [RowSpread(**one) if one else None for one in found]
-                if any(one is not None for one in spreads):  # an older version kept other sums
-                    remember_moments(tasks, SufficientStatistics(*spreads))
-
     # ------------------------------------------------------------------------------------------------- writing
 
-    def keep_moments(self) -> None:
-        """Once they are known, and once only."""
-        for tasks, file in zip(self.tables, self.moments, strict=True):
-            found = known_moments(tasks)
-            if found is not None and not file.path.exists():
-                spreads = [(kind, one) for kind in _SPREADS if (one := getattr(found, kind)) is not None]
-                arrays = {f"{kind} {name}": a for kind, one in spreads for name, a in vars(one).items()}
-                file.write(arrays, now=True)
+    def keep(self, run: DistributedRun, numbers: dict[str, float], others: Blocks, now: bool) -> Any:
+        """Asked after each pass of a run; returns the states of the rows to go on with, which have the same bits.
 
-    def keep(
-        self, solver: str, blocks: Blocks, duals: Sequence | None, numbers: dict[str, float],
-        others: Blocks | None = None, rows: Any = None, now: bool = False,
-    ) -> Any:  # fmt: skip
-        """Asked after each pass; returns the states of the rows to go on with, which have the same bits.
-
-        blocks  : where the solver is; others: further arrays of it; numbers: its penalties and the like
-        duals   : of the functions
-        rows    : what it keeps beside the rows; now: at the end of a run
+        numbers : penalties and the like;  others : further arrays;  now : at the end of the run
         """
         self.passes += 1
-        if rows is not None and self.passes % SETTINGS.checkpoint_passes and not now:
-            return rows
-        self.keep_moments()
-        mark, rows = self._written(rows)
+        if run.rows is not None and self.passes % SETTINGS.checkpoint_passes and not now:
+            return run.rows
+        mark, rows = self._written(run.rows)
+        duals = run.inner.duals
         known = duals is not None and all(one is None or isinstance(one, np.ndarray) for one in duals)
         listed = list(duals or ()) if known else []
-        about = {"solver": solver, "numbers": numbers, "rows": mark, "duals": len(listed)}
-        arrays: dict[str, Any] = {f"block:{name}": block for name, block in blocks.items()}
-        arrays |= {f"other:{name}": block for name, block in (others or {}).items()}
+        about = {"solver": run.solver, "numbers": numbers, "rows": mark, "duals": len(listed)}
+        arrays: dict[str, Any] = {f"block:{name}": block for name, block in run.x.items()}
+        arrays |= {f"other:{name}": block for name, block in others.items()}
         arrays |= {f"dual:{k}": one for k, one in enumerate(listed) if one is not None}
         if self.file.write({**arrays, "about": np.array(json.dumps(about))}, now=True):
             self._remove_others(mark)
@@ -281,7 +244,7 @@ class CheckpointFolder:
             return self.mark, rows
         mark = secrets.token_hex(8)
         try:
-            self.rows, self.mark = self.tables[0].parts.write_states(rows, str(self.path), mark), mark
+            self.rows, self.mark = self.parts.write_states(rows, str(self.path), mark), mark
         except (DataError, TypeError) as error:
             self.is_unseen = True
             self._say(f"weights are written, but not what is beside the rows: {error}")
@@ -296,11 +259,6 @@ class CheckpointFolder:
 
     def _say(self, text: str) -> None:
         warnings.warn(f"{self.typed}: {text}", stacklevel=2)
-
-
-def _named(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-    """Those whose names begin so, by what follows."""
-    return {name.removeprefix(prefix): one for name, one in arrays.items() if name.startswith(prefix)}
 
 
 def _folder(given) -> Path:

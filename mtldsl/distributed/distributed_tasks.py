@@ -45,7 +45,7 @@ def cut_parts(tasks: Tasks, n_parts: int) -> RowParts:
     n = tasks.X.shape[0] if tasks.is_shared else tasks.n_samples
     parts, ends = [], [n * k // n_parts for k in range(n_parts + 1)]
     for k, (first, last) in enumerate(pairwise(ends)):
-        whole = PartitionTasks(tasks, np.arange(tasks.n_tasks), k, first)
+        whole = PartitionTasks(tasks, np.arange(tasks.n_tasks), k)
         parts.append(take_rows(whole, (np.arange(n) >= first) & (np.arange(n) < last)))
     return RowParts(parts)
 

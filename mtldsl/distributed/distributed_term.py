@@ -206,13 +206,9 @@ class DistributedTerm(LossTerm):
         return u
 
     def no_multipliers(self) -> DistributedDual:  # type: ignore[override]
-        zero = self.predictions({name: np.zeros(shape) for name, shape in self._shapes.items()})
+        weights, b = np.zeros(self.map.shape), np.zeros((1, self.tasks.n_tasks))
+        zero = self.predictions(dict.fromkeys(self.map.blocks, weights) | dict.fromkeys(self.intercepts, b))
         return 0.0 * self.gradient(zero)
-
-    @cached_property
-    def _shapes(self) -> dict[str, tuple[int, int]]:
-        m = self.tasks.n_tasks
-        return dict.fromkeys(self.map.blocks, self.map.shape) | dict.fromkeys(self.intercepts, (1, m))
 
     def conjugate(self, u: DistributedDual) -> float:
         return u.conjugate
@@ -268,6 +264,15 @@ def step_between(loss: LossTerm, x: Blocks, y: Blocks) -> tuple[np.ndarray, np.n
     """(by how much the weights (d, m) of a loss move from y to x, by how much the intercepts (m,) do)."""
     b = sum(((x[name] - y[name])[0] for name in loss.intercepts), np.zeros(loss.tasks.n_tasks))
     return loss.map.forward(x) - loss.map.forward(y), b
+
+
+def intercepts_beside(
+    loss: LossTerm, x: Blocks, y: Blocks, sums: np.ndarray, centres: np.ndarray, totals: np.ndarray
+) -> Blocks:
+    """The best ones beside new weights x, of squares around y with the slopes `sums`, sums of weights, and means (d, m) of the rows."""
+    moved = loss.map.forward(x) - loss.map.forward(y)
+    step = -sums / totals - np.einsum("dm,dm->m", centres, moved)
+    return {name: y[name] + step[None, :] for name in loss.intercepts}
 
 
 def term_of(part: PartitionTasks, atom, coefficients) -> LossTerm:

@@ -219,15 +219,13 @@ def read_state(path: Path) -> np.ndarray | None:
 class PartitionTasks:
     """The rows of one partition as ordinary `Tasks`, of those tasks that have a labelled row in it.
 
-    which     : (k,) positions of its tasks among all m
-    index     : the partition
-    first_row : rows in the partitions before it
+    which : (k,) positions of its tasks among all m
+    index : the partition
     """
 
     tasks: Tasks
     which: np.ndarray
     index: int = 0
-    first_row: int = 0
 
     def columns(self, W) -> np.ndarray:
         """(d, k) those columns of W (d, m) that belong to its tasks."""
@@ -238,13 +236,13 @@ class PartitionTasks:
         return self.tasks.__sizeof__()
 
     def __reduce__(self):
-        return _rebuilt, (self.tasks, self.which, self.index, self.first_row)
+        return _rebuilt, (self.tasks, self.which, self.index)
 
 
-def _rebuilt(tasks: Tasks, which: np.ndarray, index: int, first_row: int) -> PartitionTasks:
+def _rebuilt(tasks: Tasks, which: np.ndarray, index: int) -> PartitionTasks:
     arrays = align_arrays({"targets": tasks.targets, "sample_weights": tasks.sample_weights})
     X = align_arrays(tasks.X if tasks.is_shared else tasks.stacked)
-    return PartitionTasks(with_fields(tasks, X, **arrays), align_arrays(which), index, first_row)
+    return PartitionTasks(with_fields(tasks, X, **arrays), align_arrays(which), index)
 
 
 class RowParts:

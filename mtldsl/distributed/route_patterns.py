@@ -5,24 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from mtldsl.distributed import distributed_newton
 from mtldsl.distributed.consensus import hessians_are_too_many
-from mtldsl.distributed.distributed_ascent import curvatures
 from mtldsl.distributed.distributed_newton import hessian_shares
 from mtldsl.normal_form.form import NormalForm
 from mtldsl.solvers.route_table import RoutePattern
-from mtldsl.solvers.sdca.dual_ascent import kernel_form
 
 
 @dataclass(frozen=True)
 class PatternSettings:
     """Numbers of the patterns, measured on rows in 4 to 64 parts.
 
-    ascent_parts      : parts that a task's rows lie in, in the mean, up to which steps on samples take fewer passes
-    consensus_parts   : the same for the agreement of parts
-    step_ratio        : sample's step in units of the regularizer, up to which steps on samples are long enough
+    consensus_parts   : parts that a task's rows lie in, in the mean, up to which their agreement takes fewer passes
     hessian_entries   : of all tasks' Hessians, from which on Newton's passes are too dear
     newton_passes     : of Newton's method
     additional_passes : of majorization, beside these
@@ -30,9 +24,7 @@ class PatternSettings:
     reading_products  : price of a pass per reading
     """
 
-    ascent_parts: float = 1.5
     consensus_parts: float = 2.0
-    step_ratio: float = 4.0
     hessian_entries: int = 2_000_000
     newton_passes: float = 13.0
     additional_passes: float = 27.0
@@ -41,21 +33,6 @@ class PatternSettings:
 
 
 SETTINGS = PatternSettings()
-
-
-def prefers_fewer_passes_to_ascent(form: NormalForm) -> bool:
-    """Tell where steps on samples take more passes: many parts in the same direction, or through what all tasks share, have to be short."""
-    found = kernel_form(form)
-    if isinstance(found, str):
-        return False
-    tasks: Any = found.loss.tasks
-    if found.loss.atom.smooth or found.name is not None:
-        return True
-    if tasks.label_facts.parts.mean() > SETTINGS.ascent_parts:
-        return True
-    factor = found.norm.kernels[0].factor
-    own = np.asarray(factor.multiply(factor).sum(axis=1)).ravel() / found.coefficient
-    return bool(np.median(curvatures(found.loss) * own) > SETTINGS.step_ratio)
 
 
 def prefers_newton_to_consensus(form: NormalForm) -> bool:
@@ -83,7 +60,4 @@ PATTERNS = (
     RoutePattern("large Hessians", "", later=("newton_by_passes",), when=hessians_are_too_many),
     RoutePattern("cheap Hessians", "", later=("majorization",), when=prefers_newton_to_majorization),
     RoutePattern("parts that rarely agree", "", later=("consensus",), when=prefers_newton_to_consensus),
-    RoutePattern(
-        "short steps on samples", "", later=("ascent_by_passes",), when=prefers_fewer_passes_to_ascent
-    ),
 )

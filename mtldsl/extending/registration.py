@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import inspect
 import keyword
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
 
 from mtldsl.atoms.atom import REGISTRY
 from mtldsl.atoms.learned_structures.structure import Structure
@@ -57,13 +55,6 @@ def register_solver(solver: Solver, before: str | None = None) -> Solver:
         raise SolverError(
             f"register_solver({solver.__name__}): this is a class; write register_solver({solver.__name__}())"
         )
-    if hasattr(solver, "takes_distributed"):  # its name until 0.2
-        warnings.warn(
-            f"register_solver({shown}): takes_distributed = {solver.takes_distributed} is now written needs_rows = {not solver.takes_distributed}",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        cast(Any, solver).needs_rows = not solver.takes_distributed
     missing = [member for member in _MEMBERS if not hasattr(solver, member)]
     missing += [
         name

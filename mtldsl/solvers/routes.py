@@ -38,7 +38,6 @@ SOLVERS: dict[str, str | Solver] = {
     "alternating": "mtldsl.solvers.nonconvex.alternating",
     "dual_ascent": "mtldsl.solvers.sdca.sdca",
     "admm": "mtldsl.solvers.admm.admm",
-    "ascent_by_passes": "mtldsl.distributed.distributed_ascent",
     "consensus": "mtldsl.distributed.consensus",
     "majorization": "mtldsl.distributed.distributed_majorization",
     "newton_by_passes": "mtldsl.distributed.distributed_newton",

@@ -289,14 +289,6 @@ def test_narrow_chunks_with_n_features(tmp_path):
     assert_same(tasks, Tasks.grouped(wide, np.tile(y, 2), np.tile(ids, 2)))
 
 
-def test_progress_is_shown_where_asked_for(tmp_path, capsys):
-    X, y, ids = table()
-    store(chunks(X, y, ids), tmp_path / "quiet")
-    assert capsys.readouterr().out == ""
-    store(chunks(X, y, ids), tmp_path / "told", progress=True)
-    assert "placing rows" in capsys.readouterr().out
-
-
 def test_a_problem_file_names_the_folder(tmp_path):
     X, y, ids = table()
     store(chunks(X, np.nan_to_num(y, nan=1.0), ids), tmp_path / "there")

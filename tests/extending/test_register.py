@@ -333,16 +333,6 @@ def test_a_solver_stands_behind_the_others_and_is_never_believed():
     assert list(SOLVERS) == before
 
 
-def test_a_solver_may_still_say_takes_distributed():
-    class Former(Zeros):
-        takes_distributed = True
-
-    with pytest.warns(DeprecationWarning, match="is now written needs_rows = False"):
-        solver = register_solver(Former())
-    unregister_solver(solver.name)
-    assert not solver.needs_rows
-
-
 def test_solvers_that_lack_something_are_refused():
     class Incomplete(Solver):
         name = "incomplete"

@@ -1,4 +1,4 @@
-"""Dual ascent inside parts, its steps added up safely or brought to agree: the same optimum as with the rows here, with a proof."""
+"""Dual ascent inside parts that are brought to agree: the same optimum as with the rows here, with a proof."""
 
 from dataclasses import replace
 from itertools import cycle, pairwise, product
@@ -45,29 +45,24 @@ RIDGE = "hinge_loss(W, tasks) + 2 * ridge(W)"
 GRAPH = "hinge_loss(W, tasks) + ridge(W) + 3 * graph_laplacian(W, chain(tasks.n_tasks))"
 MKL = ".3 * hinge_loss(W, tasks) + mkl_norm(W, [union(), individual()], p=2)"
 F_SCORE = "structured_hinge(W, tasks, metric=FScore()) + .1 * l21_norm(W)"
-KERNELS = [GRAPH, MKL, "absolute_loss(W, tasks) + 2 * ridge(W)", "logistic_loss(W, tasks) + ridge(W)"]
-OTHERS = [
+PENALTIES = [
     GRAPH, "hinge_loss(W, tasks) + 3 * l21_norm(W)", "quantile_loss(W, tasks, q=.3) + l1_norm(W)",
     "hinge_loss(W, tasks) + 3 * trace_norm(W)", "hinge_loss(W, tasks) + l1_norm(W) + ridge(W)",
     "logistic_loss(W, tasks) + l21_norm(W)",
+    "absolute_loss(W, tasks) + 2 * ridge(W)", MKL, "logistic_loss(W, tasks) + ridge(W)",
 ]  # fmt: skip
 
 
-#: (solver, tol, words, (intercept, order of rows))
-RUNS = [
-    *zip(
-        cycle(["ascent_by_passes"]), cycle([1e-3]), KERNELS, cycle([(False, "shuffled"), (False, "sorted")])
-    ),
-    *zip(cycle(["consensus"]), cycle([1e-4]), OTHERS, cycle(product([False, True], ["sorted", "shuffled"]))),
-]
+#: (words, (intercept, order of rows))
+RUNS = list(zip(PENALTIES, cycle(product([False, True], ["sorted", "shuffled"]))))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("solver, tol, words, how", RUNS)
-def test_the_optimum_of_the_rows_here(solver, tol, words, how):
-    intercept, order = how
+@pytest.mark.parametrize("words, how", RUNS)
+def test_the_optimum_of_the_rows_here(words, how):
+    (intercept, order), tol = how, 1e-4
     away, here = both(order)
-    there = stated(away, words, intercept).solve(solver=solver, tol=tol, max_iter=400)
+    there = stated(away, words, intercept).solve(solver="consensus", tol=tol, max_iter=400)
     optimum = stated(here, words, intercept).solve(tol=1e-8).objective
     assert there.status == "optimal" and abs(there.gap) <= tol
     assert optimum * (1 - 1e-7) <= there.objective <= optimum * (1 + tol)
@@ -84,10 +79,9 @@ def test_layouts(kind):
         words = "hinge_loss(W, tasks) + mkl_norm(W, [union(columns=[0, 1]), individual(), identity()], p=1.5)"
     away = DistributedTasks.cut(here, 3)
     optimum = stated(here, words).solve(tol=1e-8).objective
-    for solver in ("ascent_by_passes", "consensus"):
-        there = stated(away, words).solve(solver=solver, tol=1e-3, max_iter=400)
-        assert there.status == "optimal"
-        assert optimum * (1 - 1e-7) <= there.objective <= optimum * (1 + 1e-3)
+    there = stated(away, words).solve(solver="consensus", tol=1e-3, max_iter=400)
+    assert there.status == "optimal"
+    assert optimum * (1 - 1e-7) <= there.objective <= optimum * (1 + 1e-3)
 
 
 @pytest.mark.slow
@@ -103,9 +97,7 @@ def test_constraints_and_maps():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "solver, words", [("ascent_by_passes", MKL), ("consensus", MKL), ("planes_by_passes", F_SCORE)]
-)
+@pytest.mark.parametrize("solver, words", [("consensus", MKL), ("planes_by_passes", F_SCORE)])
 def test_bits_do_not_depend_on_workers(solver, words, two_workers):
     """The same parts here and on two workers: orders are seeded by the part and the pass. Other processes: test_spans.py, all solvers."""
     distributed = pytest.importorskip("distributed")
@@ -120,11 +112,8 @@ def test_bits_do_not_depend_on_workers(solver, words, two_workers):
 
 def test_refusals_say_why():
     away, here = both("sorted")
-    ascent, consensus = get_solver("ascent_by_passes"), get_solver("consensus")
+    consensus = get_solver("consensus")
     assert "here" in consensus.refuses(stated(here, RIDGE).form())
-    assert "here" in ascent.refuses(stated(here, RIDGE).form())
-    assert "intercept" in ascent.refuses(stated(away, RIDGE, True).form())
-    assert "l21_norm" in ascent.refuses(stated(away, OTHERS[1]).form())
     exponential = stated(away, "exponential_loss(W, tasks) + ridge(W)")
     assert "neither quadratic" in consensus.refuses(exponential.form())
     two = stated(away, "hinge_loss(W, tasks) + logistic_loss(W, tasks)")
@@ -132,9 +121,9 @@ def test_refusals_say_why():
 
 
 @pytest.mark.slow
-@for_each("solver, words", [("ascent_by_passes", GRAPH), ("consensus", OTHERS[1])])
-def test_a_folder_goes_on_where_a_solve_was_broken_off(tmp_path, solver, words):
-    how = {"solver": solver, "tol": 1e-3, "max_iter": 400}
+@for_each("words", [GRAPH, PENALTIES[1]])
+def test_a_folder_goes_on_where_a_solve_was_broken_off(tmp_path, words):
+    how = {"solver": "consensus", "tol": 1e-3, "max_iter": 400}
     first, second, third = (both("shuffled")[0] for _ in range(3))
     wanted = stated(first, words).solve(**how)
     most = wanted.iterations * 2 // 3

@@ -80,16 +80,6 @@ def test_writing_changes_no_bit(tmp_path):
     assert without.W.tobytes() == written.W.tobytes() and without.gap == written.gap
 
 
-def test_squares_go_on_from_their_moments(tmp_path):
-    broken, parts = model("squared_loss", labels=Z)
-    wanted = broken.solve(checkpoint=tmp_path, max_iter=1)
-    problem, parts = model("squared_loss", labels=Z)
-    before = parts.passes
-    found = problem.solve(checkpoint=tmp_path)
-    assert found.status == "optimal" and parts.passes == before
-    assert found.objective <= wanted.objective
-
-
 @pytest.mark.slow
 def test_other_models_and_data_are_refused(tmp_path):
     X_changed = X.copy()

@@ -137,7 +137,6 @@ CASES = {name: solver_cases(name) for name in SOLVERS}
 DEAR = {
     "admm": "labels that depend on each other",
     "newton_by_passes": "absolute residuals beside a ridge",
-    "ascent_by_passes": "absolute residuals beside a ridge",
     "consensus": "absolute residuals beside a ridge",
     "cvxpy": "structured hinge and a ridge",
 }

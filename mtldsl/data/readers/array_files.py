@@ -148,12 +148,8 @@ def read_mat(
     """
     binary = as_flag(binary, "read_mat(path, binary")
     path = as_path(path, "read_mat(path)")
-    return tasks_of_variables(path, mat_variables(path), X, Y, task_ids, binary, impute)
-
-
-def tasks_of_variables(path: Path, content: dict, X, Y, task_ids=None, binary=False, impute="error") -> Tasks:
-    """`read_mat` of variables that are read already."""
     check_impute(impute, path)
+    content = mat_variables(path)
     inputs = _member(path, content, X, "X")
     if isinstance(Y, int) and not isinstance(Y, bool):
         inputs, targets = _last_columns(path, _numbers(path, X, inputs), Y)

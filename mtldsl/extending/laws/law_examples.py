@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 import zlib
-from collections.abc import Callable
 from typing import cast
 
 import cvxpy as cp
@@ -35,19 +34,6 @@ def function_value(atom, W) -> float:
     if atom.name in SPECTRA:
         return spectral.penalty(atom, W)
     return float(FORMULAS[atom.name](cp.Constant(W), atom).value)
-
-
-def known_values(atom) -> Callable[[np.ndarray], float]:
-    """g by the reference's formula, of each matrix once: some are found by an optimisation."""
-    known: dict[bytes, float] = {}
-
-    def value(W):
-        at = W.tobytes()
-        if at not in known:
-            known[at] = function_value(atom, W)
-        return known[at]
-
-    return value
 
 
 def set_violation(atom, W) -> float:

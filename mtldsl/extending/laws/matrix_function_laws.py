@@ -21,7 +21,6 @@ from mtldsl.extending.laws.law_examples import (
     growth,
     inside_domain,
     inside_dual_domain,
-    known_values,
     knows_order,
     matrix,
     random,
@@ -211,7 +210,7 @@ def dual_gauge_tells_the_domain_of_the_conjugate(atom):
 def norm_and_dual_norm(atom):
     """norm: g(3 W) = 3 g(W), the triangle inequality, <Z, W> <= dual_norm(Z) g(W), and g* jumps at dual_norm 1; else TypeError."""
     V, W = (inside_domain(atom, matrix(atom, salt)) for salt in (6, 7))
-    value = known_values(atom)
+    value = partial(function_value, atom)
     homogeneous = abs(value(3.0 * W) - 3.0 * value(W)) <= 1e-10 * abs(3.0 * value(W))
     holds(
         homogeneous == atom.norm, f"norm = {atom.norm}, and g(3 W) is {'' if homogeneous else 'not '}3 g(W)"
@@ -239,7 +238,7 @@ def norm_and_dual_norm(atom):
 def traits_are_what_they_say(atom):
     """g(0) = 0 <= g; strong_convexity and weak_convexity; monotone; task_quadratic; the gradient, and curvature, which bounds it."""
     V, W = (inside_domain(atom, matrix(atom, salt)) for salt in (9, 10))
-    value = known_values(atom)
+    value = partial(function_value, atom)
     holds(value(np.zeros(WEIGHTS_SHAPE)) == 0.0 and value(W) >= 0.0, "g(0) = 0 and g >= 0")
     bend = (value(V) + value(W)) / 2 - value((V + W) / 2)
     least = (atom.strong_convexity - atom.weak_convexity) / 8 * np.sum((V - W) ** 2)

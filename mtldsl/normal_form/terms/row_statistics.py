@@ -206,26 +206,16 @@ def moments_of(tasks: Any) -> SufficientStatistics:
     if known is None:
         require_gram_memory(tasks.n_features + 1, 1, "select features, or project them, first")
         known = SufficientStatistics(**tasks.parts.run(_of_part, tasks.n_tasks))
-        remember_moments(tasks, known)
+        tasks.__dict__["_moments"] = known
+        if not tasks.is_weighted:  # so that they need not be asked for
+            squares = [known.gram(i).diagonal()[:-1] for i in range(tasks.n_tasks)]
+            tasks.__dict__["column_lengths"] = np.sqrt(np.stack(squares, axis=1))
     return known
 
 
 def moments_here(tasks: Tasks) -> SufficientStatistics:
     """The same where the rows are in this process: in one pass, and not remembered."""
     return SufficientStatistics(**_of_rows(tasks, np.arange(tasks.n_tasks), tasks.n_tasks))
-
-
-def known_moments(tasks: Any) -> SufficientStatistics | None:
-    """Those that need no pass, None where nobody has asked for them."""
-    return tasks.__dict__.get("_moments")
-
-
-def remember_moments(tasks: Any, known: SufficientStatistics) -> None:
-    """Return what the moments of these rows are, and what follows from them."""
-    tasks.__dict__["_moments"] = known
-    if not tasks.is_weighted:  # so that they need not be asked for
-        squares = [known.gram(i).diagonal()[:-1] for i in range(tasks.n_tasks)]
-        tasks.__dict__["column_lengths"] = np.sqrt(np.stack(squares, axis=1))
 
 
 def _of_part(part: PartitionTasks, n_tasks: int) -> dict[str, RowSpread | None]:
