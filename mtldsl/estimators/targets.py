@@ -20,15 +20,8 @@ from mtldsl.errors import DataError
 from mtldsl.utils.arrays import as_array, as_frame, refuse_duplicate_columns, require_sound
 from mtldsl.utils.validation import INSTEAD, is_missing, listed, plain, quoted
 
-
-@dataclass(frozen=True)
-class TargetSettings:
-    """Limit of a warning: `few_classes` of a vector are never too many for its rows, as scikit-learn has it."""
-
-    few_classes: int = 20
-
-
-SETTINGS = TargetSettings()
+#: Classes of a vector that are never too many for its rows, as scikit-learn has it.
+MAX_PLAIN_CLASSES = 20
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -359,7 +352,7 @@ def _of_vector(y, missing, fewest: int) -> ClassTargets:
     if missing.any() and _is_whole(seen):
         seen = seen.astype(int)
     known = len(y) - int(missing.sum())
-    if len(seen) > SETTINGS.few_classes and 2 * len(seen) > known:
+    if len(seen) > MAX_PLAIN_CLASSES and 2 * len(seen) > known:
         warnings.warn(
             f"y has {len(seen):,} classes in {known:,} rows, and every class is a task of its own; where these are amounts, "
             "use MultiTaskRegressor, and where they are names of rows, leave them out",

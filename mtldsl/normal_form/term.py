@@ -211,14 +211,8 @@ class FunctionTerm:
 _KINK_ROUNDING_SHARE = 64 * float(np.finfo(float).eps)
 
 
-@dataclass(frozen=True)
-class TermSettings:
-    """Sizes of what terms hold."""
-
-    slab_entries: int = 1 << 22  # entries of inputs whose absolute values are taken at once
-
-
-SETTINGS = TermSettings()
+#: Entries of inputs whose absolute values are taken at once.
+SLAB_ENTRIES = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -522,7 +516,7 @@ class LossTerm:
 
 def _absolute_times(X, table) -> np.ndarray:
     """Return |X|^T table, a slab of rows at a time: no copy of all inputs."""
-    step = max(1, SETTINGS.slab_entries // max(X.shape[1], 1))
+    step = max(1, SLAB_ENTRIES // max(X.shape[1], 1))
     total = np.zeros((X.shape[1], table.shape[1]))
     for first in range(0, X.shape[0], step):
         total += abs(X[first : first + step]).T @ table[first : first + step]

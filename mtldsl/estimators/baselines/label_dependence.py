@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from itertools import permutations
 
@@ -91,14 +90,8 @@ def in_order(parents) -> list[int]:
 # LEAD: a Bayesian network of the errors of binary relevance says which labels each label is learned from.
 
 
-@dataclass(frozen=True)
-class LabelDependenceSettings:
-    """Limit of a probability: `min_probability_share` of a state that was never seen together, which is not impossible."""
-
-    min_probability_share: float = 1e-12
-
-
-SETTINGS = LabelDependenceSettings()
+#: Probability of a state that was never seen together, which is not impossible.
+MIN_PROBABILITY_SHARE = 1e-12
 
 
 class LEAD(ClassifierBaseline):
@@ -225,7 +218,7 @@ def _logarithms(model, X, states: int) -> np.ndarray:
     """(n, states) ln P of every state; states that were never seen have the least."""
     P = np.zeros((X.shape[0], states))
     P[:, np.asarray(model.classes_, dtype=int)] = model.predict_proba(X)
-    return np.log(np.maximum(P, SETTINGS.min_probability_share))
+    return np.log(np.maximum(P, MIN_PROBABILITY_SHARE))
 
 
 def _max_marginals(nodes, edges, pairs) -> np.ndarray:
