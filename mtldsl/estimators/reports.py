@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from inspect import signature
 from os import PathLike
@@ -37,15 +37,11 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 
-@dataclass(frozen=True)
-class ReportSettings:
-    """Limits of a summary, whose `shown_features` have a line each, and of a page."""
+#: Features of a summary that have a line each.
+SHOWN_FEATURES = 8
 
-    shown_features: int = 8
-    samples: int = 200  # of the rows, behind an interval
-
-
-SETTINGS = ReportSettings()
+#: Samples of the rows behind an interval.
+SAMPLES = 200
 
 
 @complete('write report(fitted, "fit.html", X, y)')
@@ -98,7 +94,7 @@ def report(estimator, file, X, y, *, groups=None, **options) -> Path:
         title += f"; without {listed_tasks(lost)}, of one class or no label"
     chosen = _measure_chosen_by([(estimator, raw), (last, X)], y, groups, tasks.n_tasks)
     if chosen is None and getattr(getattr(last, "_labels", None), "kind", "") == "multiclass":
-        samples = as_whole(options.get("bootstrap", SETTINGS.samples)) or 0
+        samples = as_whole(options.get("bootstrap", SAMPLES)) or 0
         chosen = _scored_classes(last, ReportContext(solution).training, X, y, samples)
     beside: dict[str, Any] = {
         "separate": separate,
@@ -203,7 +199,7 @@ def summary(estimator) -> Summary:
     lines.append(
         f"  {len(used):,} of {len(shares):,} features have weights{'; the largest:' if len(used) else ''}"
     )
-    lines += [f"    {name:<32} {share:6.1%}" for name, share in used.head(SETTINGS.shown_features).items()]
+    lines += [f"    {name:<32} {share:6.1%}" for name, share in used.head(SHOWN_FEATURES).items()]
     return Summary("\n".join(lines))
 
 
