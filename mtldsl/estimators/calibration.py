@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from mtldsl.data.splits import deal
 from mtldsl.errors import DataError, ModelError
 from mtldsl.estimators.label_tables import number_distinct_rows
 from mtldsl.estimators.sample_weights import of_labels
-from mtldsl.solution.thresholds import best_threshold
+from mtldsl.solution.thresholds import best_thresholds
 from mtldsl.utils.validation import as_whole, quoted
 
 # --------------------------------------------------------------------------------------------------------------
@@ -128,12 +129,7 @@ def thresholds(held: HeldOutRows, metric: Metric, factors=None) -> np.ndarray:
 
     factors : (rows of y, m) what a label counts for in the metric, beside its weight
     """
-    found = np.zeros(held.z.shape[1])
-    for i, (z, y, w) in enumerate(held.tasks(factors)):
-        if len(np.unique(y)) == 2:
-            own = None if (w == 1.0).all() else w
-            found[i] = best_threshold(z, y, metric, "tune_thresholds", i, own)
-    return found
+    return best_thresholds(held.tasks(factors), metric, "tune_thresholds", count())
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -40,19 +40,14 @@ from mtldsl.estimators.label_tables import (
 )
 from mtldsl.estimators.model_argument import OWN, ModelSource, read_model_argument
 from mtldsl.estimators.positive_class import EVEN, warn_of_positives
+from mtldsl.estimators.regressor import MultiTaskRegressor
 from mtldsl.estimators.sample_weights import class_weights, of_labels
-from mtldsl.estimators.targets import ClassTargets, labels_of, name_of_vector
+from mtldsl.estimators.targets import ClassTargets, labels_of, name_of_vector, refuse_several_classes
 from mtldsl.solution.solution import Solution
 from mtldsl.solution.task_predictors import probabilities
 
 # --------------------------------------------------------------------------------------------------------------
 # What the words of a classifier's model say of it: whether it has `predict_proba`, and whether its loss is of all classes of a row.
-
-
-def compares_classes(self) -> bool:
-    """Tell whether a loss of the model is of all classes of a row together. A function does not say so before it is on data."""
-    words = self._stated().words or ()
-    return any(getattr(REGISTRY.get(word), "labels", "") == "classes" for word in words)
 
 
 def models_probabilities(self) -> bool:
@@ -120,28 +115,9 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
         "indicators": "LabelGraphClassifier",
     }
 
-    def __init__(
-        self,
-        model=None,
-        *,
-        loss="logistic_loss",
-        penalty="l21_norm",
-        subject_to=(),
-        fit_intercept=True,
-        class_weight=None,
-        one_class="constant",
-        tune_thresholds=None,
-        calibration=None,
-        inner_folds=5,
-        warm_start=False,
-        tol=1e-6,
-        max_seconds=None,
-        solver="auto",
-        check=None,
-        n_jobs=None,
-        **parameters,
-    ):
-        self._set(locals())
+    __init__ = constructor_of(
+        MultiTaskRegressor, loss="logistic_loss", class_weight=None, one_class="constant", tune_thresholds=None, calibration=None, inner_folds=5
+    )  # fmt: skip
 
     def fit(self, X, y, sample_weight=None):
         """X (n, d) dense or CSR, numpy, pandas or polars; y (n,) or (n, m)."""
@@ -241,7 +217,9 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
         self._take_weights(self.n_features_in_, others, solution)
 
     def _labels_of(self, y) -> ClassTargets:
-        return labels_of(y, task_a_class=compares_classes(self))
+        words = self._stated().words or ()  # a function does not say before it is on data what it compares
+        kinds = {getattr(REGISTRY.get(word), "labels", "") for word in words}
+        return labels_of(y, task_a_class="classes" in kinds)
 
     def _weights_of(self, labels: ClassTargets, weights: np.ndarray | None) -> np.ndarray | None:
         return class_weights(self.class_weight, labels, weights)
@@ -474,12 +452,7 @@ class LabelGraphClassifier(MultiTaskClassifier):
 
     def _labels_of(self, y) -> ClassTargets:
         labels = super()._labels_of(y)
-        if labels.kind == "multiclass":
-            raise DataError(
-                "Only binary classification is supported. The type of the target is multiclass",
-                argument="y",
-                write_instead="give a table with one column a label",
-            )
+        refuse_several_classes(labels, "give a table with one column a label", argument="y")
         return labels
 
     def _tasks(self, X, signs, weights, names) -> Tasks:

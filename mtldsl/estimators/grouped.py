@@ -33,7 +33,14 @@ from mtldsl.estimators.estimator_inputs import (
 from mtldsl.estimators.label_tables import agreement, share_right, undefined_score
 from mtldsl.estimators.regressor import MultiTaskRegressor, score_of_task
 from mtldsl.estimators.sample_weights import class_weights, of_rows
-from mtldsl.estimators.targets import ClassTargets, labels_of, numbers_of_targets, require_y, vector_of
+from mtldsl.estimators.targets import (
+    ClassTargets,
+    labels_of,
+    numbers_of_targets,
+    refuse_several_classes,
+    require_y,
+    vector_of,
+)
 from mtldsl.solution.solution import Solution
 from mtldsl.solution.task_predictors import loss_of, probabilities
 from mtldsl.utils.arrays import as_frame
@@ -163,6 +170,11 @@ class RowsOfTasks(MultiTaskEstimator):
 
     # ------------------------------------------------------------------------------------------ fitting
 
+    def fit(self, X, y, groups=None, sample_weight=None):
+        """X (n, d), with the column of tasks where `task` names one; y (n,) of numbers, or of two classes; groups (n,)."""
+        self._finish(self._solve(self._prepare(X, y, sample_weight, groups=groups)))
+        return self
+
     def _labelled(self, X, y, ids, weights) -> tuple[Any, Any, Any, Any]:
         """(X, y, ids, weights) of the rows that there is something to learn from; a task that has none is one that training did not have."""
         kept = ~np.isnan(y) if weights is None else ~np.isnan(y) & (weights > 0)
@@ -260,11 +272,6 @@ class GroupedMultiTaskRegressor(RegressorMixin, RowsOfTasks):
         "indicators": "LabelGraphClassifier",
     }
 
-    def fit(self, X, y, groups=None, sample_weight=None):
-        """X (n, d), with the column of tasks where `task` names one; y (n,); groups (n,)."""
-        self._finish(self._solve(self._prepare(X, y, sample_weight, groups=groups)))
-        return self
-
     def _prepare(self, X, y, sample_weight=None, *, groups=None, **others) -> Tasks | None:
         X, ids = self._prepared(X, y, groups, sample_weight)
         values = numbers_of_targets(vector_of(y)).Y[:, 0]
@@ -338,21 +345,11 @@ class GroupedMultiTaskClassifier(ClassifierMixin, RowsOfTasks):
 
     __init__ = constructor_of(MultiTaskClassifier, TUNING, task=None, unseen="error")
 
-    def fit(self, X, y, groups=None, sample_weight=None):
-        """X (n, d), with the column of tasks where `task` names one; y (n,) of two classes; groups (n,)."""
-        self._finish(self._solve(self._prepare(X, y, sample_weight, groups=groups)))
-        return self
-
     def _prepare(self, X, y, sample_weight=None, *, groups=None, **others) -> Tasks | None:
         check_one_class(self)
         X, ids = self._prepared(X, y, groups, sample_weight)
         labels = labels_of(vector_of(y))
-        if labels.kind == "multiclass":
-            raise DataError(
-                "Only binary classification is supported. The type of the target is multiclass",
-                argument="y",
-                write_instead="use MultiTaskClassifier, or one estimator a class",
-            )
+        refuse_several_classes(labels, "use MultiTaskClassifier, or one estimator a class", argument="y")
         signs = labels.signs[:, 0]
         flat = of_rows(sample_weight, len(signs))
         flat = _weighted_by_class(self.class_weight, labels, signs, ids, flat)

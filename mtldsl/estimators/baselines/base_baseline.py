@@ -191,10 +191,6 @@ def fit_classifier(estimator, X, y, random_state):
     return (DummyClassifier() if alike else copy_classifier(estimator, random_state)).fit(X, y)
 
 
-def _knows_one_class(model) -> bool:
-    return len(getattr(model, "classes_", (0, 1))) == 1
-
-
 def copy_classifier(estimator, random_state):
     """The classifier, not fitted, with numbers drawn for every random_state of its own that is None."""
     model = clone(estimator)
@@ -219,7 +215,7 @@ def margin(model, X) -> np.ndarray:
 
 def probability(model, X) -> np.ndarray:
     """(n,) of a classifier of 0 and 1: how probable 1 is."""
-    if _knows_one_class(model):
+    if len(getattr(model, "classes_", (0, 1))) == 1:
         return model.predict(X).astype(float)
     return np.asarray(model.predict_proba(X), dtype=float)[:, 1]
 
