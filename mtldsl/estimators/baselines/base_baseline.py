@@ -120,16 +120,6 @@ def positive(self, name: str, zero: bool = False) -> None:
         raise wrong_option(self, name, f"write a finite number {'>= 0' if zero else '> 0'}", DataError)
 
 
-def fraction(self, name: str, none: str) -> None:
-    """DataError where an option is neither None nor a number above 0 and at most 1."""
-    value = getattr(self, name)
-    if value is None:
-        return
-    number = as_float(value)
-    if number is None or not 0 < number <= 1:
-        raise wrong_option(self, name, f"write a share above 0 and at most 1, or None for {none}", DataError)
-
-
 def choice(self, name: str, known: tuple) -> None:
     """ModelError for an option that is not known."""
     value = getattr(self, name)

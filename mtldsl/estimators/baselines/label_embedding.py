@@ -134,14 +134,14 @@ class OutputCodes:
     iterations: int
 
 
-def nearest(Q, centres, slope=None, start=None, tol=1e-12, max_iter=500) -> np.ndarray:
+def nearest(Q, centres, slope=None, tol=1e-12, max_iter=500) -> np.ndarray:
     """(n, K) the y in [0, 1]^K of the least (y - centre)^T Q (y - centre) - slope . y, a row each: coordinate descent, all rows side by side.
 
-    start : where to begin; the centres, clipped, if None. Where Q has a zero on the diagonal, its row is zero: y there is by the slope's sign,
-            and without one the centre's
+    It begins at the centres, clipped. Where Q has a zero on the diagonal, its row is zero: y there is by the slope's sign, and without one the
+    centre's.
     """
     slope = np.zeros_like(centres) if slope is None else slope
-    y = np.clip(centres, 0.0, 1.0) if start is None else start.copy()
+    y = np.clip(centres, 0.0, 1.0)
     diagonal, gradient = np.diag(Q), (y - centres) @ Q - 0.5 * slope
     for _ in range(max_iter):
         largest = 0.0
