@@ -344,7 +344,7 @@ class MultiTaskEstimator(ModelParameters):
     def _options(self) -> dict[str, Any]:
         """Those of every solve; ModelError, which is a ValueError, for one that cannot be meant."""
         typed = type(self).__name__
-        for name in {"fit_intercept", "warm_start", "per_task", "one_standard_error"} & vars(self).keys():
+        for name in {"fit_intercept", "warm_start", "one_standard_error"} & vars(self).keys():
             as_flag(getattr(self, name), f"{typed}({name}", ModelError)
         try:
             checked_limits(self.tol, None, self.max_seconds, False)
@@ -454,8 +454,6 @@ class MultiTaskEstimator(ModelParameters):
             solution = state["solution_"] = _strip_solution(state["solution_"])
             if "_weights" in state and np.array_equal(state["_weights"], solution.coef):
                 state["_weights"] = solution.coef
-        if "solutions_" in state:
-            state["solutions_"] = [_strip_solution(each) for each in state["solutions_"]]
         if "_weights" in state:
             state.pop("coef_", None)  # is a view of them
         return state

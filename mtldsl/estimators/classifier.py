@@ -32,8 +32,6 @@ from mtldsl.estimators.calibration import (
     thresholds,
 )
 from mtldsl.estimators.label_tables import (
-    agreement,
-    hold_targets,
     keep_targets,
     share_right,
     unique_rows,
@@ -167,9 +165,9 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
         self._hand_on_thresholds()
 
     def _hand_on_thresholds(self) -> None:
-        """To `solution_`, whose scores and report are then of the labels predicted here; not where its scores are others, of tasks with a value of
-        lam each, nor where the highest score of several classes is predicted."""
-        if self.solution_ is None or getattr(self, "per_task", False) or self._labels.kind == "multiclass":
+        """To `solution_`, whose scores and report are then of the labels predicted here; not where the highest score of several classes is
+        predicted."""
+        if self.solution_ is None or self._labels.kind == "multiclass":
             return
         cuts = (
             self.thresholds_
@@ -305,18 +303,6 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
     def score(self, X, y, sample_weight=None) -> float:
         """The share of rows whose labels are all right; missing labels are not counted, nor rows that have none."""
         return share_right(self, X, y, sample_weight)
-
-    def _scores_by_task(self, X, y) -> np.ndarray:
-        """(m,) the accuracy of every column; NaN where it has no label."""
-        if self._labels.kind == "multiclass":
-            raise ModelError(
-                "the tasks of a vector of classes are not scored apart",
-                term=f"{type(self).__name__}(per_task=True)",
-            )
-        hold_targets(self, y)
-        right, there = agreement(y, self.predict(X))
-        counts = there.sum(axis=0)
-        return np.where(counts > 0, right.sum(axis=0) / np.maximum(counts, 1), np.nan)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
