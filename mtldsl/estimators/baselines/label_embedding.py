@@ -32,7 +32,6 @@ class LabelEmbeddingSettings:
 
     # share of the largest singular value, or of the Gram matrix's largest eigenvalue, below which is rounding: labels are 0 and 1
     rank_tol: float = 1e-10
-    kept_planes: int = 40  # planes that are kept, those of the largest multipliers
     inner_steps: int = 200  # steps of the inner problem
     descent_share: float = 0.1  # part of what a step promised that it has to bring
 
@@ -200,12 +199,6 @@ def learned_codes(Y, Z, C: float, tol: float, max_iter: int) -> OutputCodes:
             best, value, tau = Q, found, min(2.0 * tau, 1e4)
         elif found > value:
             tau = max(tau / 1.2, 1e-4)
-        if len(alpha) >= SETTINGS.kept_planes:  # the mean plane stands for those that go
-            kept = np.sort(np.argsort(-alpha[1:], kind="stable")[: SETTINGS.kept_planes // 2]) + 1
-            mean = np.tensordot(alpha, slopes, 1), float(alpha @ heights)
-            slopes = np.concatenate([slopes[:1], mean[0][None], slopes[kept]])
-            heights = np.concatenate([[0.0], [mean[1]], heights[kept]])
-            alpha = np.concatenate([[0.0, 1.0], np.zeros(len(kept))])
         slopes, heights = np.concatenate([slopes, A[None]]), np.append(heights, b)
         alpha = np.append(alpha, 0.0)
     return OutputCodes(best, value, max(value - bound, 0.0), iteration)
