@@ -55,10 +55,6 @@ class MapEntry:
     left: Any = None
     right: Any = None
 
-    @property
-    def is_identity(self) -> bool:
-        return self.coefficient == 1.0 and self.left is None and self.right is None
-
     def forward(self, W: np.ndarray) -> np.ndarray:
         if self.left is not None:
             W = self.left @ W
@@ -92,9 +88,8 @@ class LinearMap:
     @cached_property
     def identity_of(self) -> str | None:
         """The block's name where the map is just that block, else None."""
-        if self.offset is None and len(self.entries) == 1 and self.entries[0].is_identity:
-            return self.entries[0].block
-        return None
+        block = self.entries[0].block if self.entries else None
+        return block if self.offset is None and block and self.multiple_of(block) == 1.0 else None
 
     def multiple_of(self, block: str) -> float:
         """c where the map is c * block + constant, else 0."""
