@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +20,6 @@ from mtldsl.data.splits import deal
 from mtldsl.errors import DataError, ModelError
 from mtldsl.estimators.label_tables import number_distinct_rows
 from mtldsl.estimators.sample_weights import of_labels
-from mtldsl.solution.thresholds import best_thresholds
 from mtldsl.utils.validation import as_whole, quoted
 
 # --------------------------------------------------------------------------------------------------------------
@@ -122,14 +120,6 @@ def _scored(plain, X, signs, weights, rows, train, test, pairwise: bool) -> np.n
 def _part(X, rows, columns, pairwise: bool):
     """Rows of X; of a Gram matrix those columns too."""
     return X[np.ix_(rows, columns)] if pairwise else _safe_indexing(X, rows)
-
-
-def thresholds(held: HeldOutRows, metric: Metric, factors=None) -> np.ndarray:
-    """(m,) the best threshold of every task on these scores; 0 where there are none of both classes.
-
-    factors : (rows of y, m) what a label counts for in the metric, beside its weight
-    """
-    return best_thresholds(held.tasks(factors), metric, "tune_thresholds", count())
 
 
 # --------------------------------------------------------------------------------------------------------------

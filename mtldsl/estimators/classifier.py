@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 from typing import ClassVar
 
 import numpy as np
@@ -29,7 +30,6 @@ from mtldsl.estimators.calibration import (
     log_odds,
     metric_of,
     out_of_fold,
-    thresholds,
 )
 from mtldsl.estimators.label_tables import (
     keep_targets,
@@ -43,6 +43,7 @@ from mtldsl.estimators.sample_weights import class_weights, of_labels
 from mtldsl.estimators.targets import ClassTargets, labels_of, name_of_vector, refuse_several_classes
 from mtldsl.solution.solution import Solution
 from mtldsl.solution.task_predictors import probabilities
+from mtldsl.solution.thresholds import best_thresholds
 
 # --------------------------------------------------------------------------------------------------------------
 # What the words of a classifier's model say of it: whether it has `predict_proba`, and whether its loss is of all classes of a row.
@@ -161,20 +162,14 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
             self._calibrators = calibrators(held, kind, stated)
             held = held._replace(z=log_odds(self._calibrators, held.z))
         if metric is not None:
-            self.thresholds_ = thresholds(held, metric, stated)
-        self._hand_on_thresholds()
-
-    def _hand_on_thresholds(self) -> None:
-        """To `solution_`, whose scores and report are then of the labels predicted here; not where the highest score of several classes is
-        predicted."""
-        if self.solution_ is None or self._labels.kind == "multiclass":
-            return
+            self.thresholds_ = best_thresholds(held.tasks(stated), metric, "tune_thresholds", count())
+        # scores and report of the solution are of the labels predicted here, unless the highest score of several classes is predicted
         cuts = (
             self.thresholds_
             if self._calibrators is None
             else cuts_of_scores(self._calibrators, self.thresholds_)
         )
-        if cuts is not None:
+        if cuts is not None and self.solution_ is not None and self._labels.kind != "multiclass":
             self.solution_ = replace(self.solution_, thresholds=cuts[self._learned])
 
     def _untuned(self) -> MultiTaskClassifier:
@@ -293,12 +288,6 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
             P = (z >= 0) * 1.0 if self.solution_ is None else probabilities(self.solution_.loss, z)
         P = np.where(self._constant_side != 0, np.where(np.isnan(z), np.nan, z >= 0), P)
         return self._labels.probabilities_of_rows(P)
-
-    @available_if(models_probabilities)
-    def predict_log_proba(self, X) -> np.ndarray:
-        """The logarithm of `predict_proba`."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
 
     def score(self, X, y, sample_weight=None) -> float:
         """The share of rows whose labels are all right; missing labels are not counted, nor rows that have none."""

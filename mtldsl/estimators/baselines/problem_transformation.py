@@ -117,17 +117,15 @@ class EnsembleOfClassifierChains(ClassifierBaseline):
             self.chains_.append(ClassifierChain(copy_classifier(self._base(), rng)).fit(X, Y[:, order]))
             self.orders_.append(order)
 
-    def _mean(self, X, voting: str) -> np.ndarray:
+    def _probabilities(self, X) -> np.ndarray:
+        """Return the mean over the chains of the probabilities, or of the votes."""
         total = np.zeros((X.shape[0], len(self._constants)))
         for chain, order in zip(self.chains_, self.orders_, strict=True):
-            total[:, order] += chain.predict_proba(X) if voting == "soft" else chain.predict(X)
+            total[:, order] += chain.predict_proba(X) if self.voting == "soft" else chain.predict(X)
         return self._constants + total / max(len(self.chains_), 1)
 
     def _margins(self, X) -> np.ndarray:
-        return self._mean(X, self.voting) - 0.5
-
-    def _probabilities(self, X) -> np.ndarray:
-        return self._mean(X, "soft")
+        return self._probabilities(X) - 0.5
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -286,7 +284,8 @@ class RAkEL(ClassifierBaseline):
         left_out = np.setdiff1d(np.arange(K), np.concatenate(sets))
         return sets + (_parts(left_out, k) if left_out.size else [])
 
-    def _mean(self, X) -> np.ndarray:
+    def _probabilities(self, X) -> np.ndarray:
+        """Return the mean over the sets that have a label of the marginal probabilities, or of the votes."""
         self._check_voting()
         K = 1 + max(int(each.max()) for each in self.labelsets_)
         total, count = np.zeros((X.shape[0], K)), np.zeros(K)
@@ -296,10 +295,7 @@ class RAkEL(ClassifierBaseline):
         return total / count
 
     def _margins(self, X) -> np.ndarray:
-        return self._mean(X) - 0.5
-
-    def _probabilities(self, X) -> np.ndarray:
-        return self._mean(X)
+        return self._probabilities(X) - 0.5
 
 
 def _parts(labels: np.ndarray, k: int) -> list[np.ndarray]:
