@@ -190,17 +190,11 @@ def _sparsest(N: np.ndarray) -> sparse.csr_array:
 # multipliers are feasible, c = -u solves them.
 
 
-@dataclass(frozen=True)
-class FreeDirectionSettings:
-    """Limits of least squares over free multipliers."""
+#: Numbers of a system up to which least squares take an orthogonal factorization.
+ORTHOGONAL_ENTRIES = 200_000
 
-    # numbers of a system up to which least squares take an orthogonal factorization
-    orthogonal_entries: int = 200_000
-    # reciprocal condition below which a Gram matrix goes by a decomposition that bears singular ones
-    condition_ratio: float = 1e-9
-
-
-SETTINGS = FreeDirectionSettings()
+#: Reciprocal condition below which a Gram matrix goes by a decomposition that bears singular ones.
+CONDITION_RATIO = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,7 +302,7 @@ def _solved(together, directions, owner, kinds, residual, block) -> list[np.ndar
         )
         ends = np.cumsum([together[k].room.size for k in some])[:-1]
         Q, s, Vt = np.linalg.svd(E, full_matrices=False)
-        alive = s > SETTINGS.condition_ratio * s.max(initial=0.0)
+        alive = s > CONDITION_RATIO * s.max(initial=0.0)
         Q, s, Vt = Q[:, alive], s[alive], Vt[alive]
         first = Q @ ((Vt @ -np.array([residual[name][0, task] for name in names])) / s)
         parts = np.split(Q, ends)
@@ -350,10 +344,10 @@ def _least_squares(
     rows = [Z.shape[0] for Z in designs]
     if wanted.size == 0:
         return [np.zeros(n) for n in rows]
-    if sum(rows) * wanted.size <= SETTINGS.orthogonal_entries or sum(rows) < wanted.size:
+    if sum(rows) * wanted.size <= ORTHOGONAL_ENTRIES or sum(rows) < wanted.size:
         dense = (Z.toarray() if sparse.issparse(Z) else Z for Z in designs)
         Z = np.vstack([Z - part @ image for Z, (part, image) in zip(dense, seen, strict=True)])
-        if Z.size <= SETTINGS.orthogonal_entries:
+        if Z.size <= ORTHOGONAL_ENTRIES:
             t = np.linalg.lstsq(Z.T, wanted, rcond=None)[0]
         else:  # the same change, of a Gram matrix of the rows
             t = _solution(Z @ Z.T, Z @ wanted)
@@ -369,6 +363,6 @@ def _least_squares(
 def _solution(gram, wanted) -> np.ndarray:
     """gram^-1 wanted by Cholesky, in an eighth of the time of the decomposition that a matrix near a singular one needs."""
     factor, failed = lapack.dpotrf(gram, lower=True)
-    if not failed and lapack.dpocon(factor, np.linalg.norm(gram, 1), uplo="L")[0] > SETTINGS.condition_ratio:
+    if not failed and lapack.dpocon(factor, np.linalg.norm(gram, 1), uplo="L")[0] > CONDITION_RATIO:
         return lapack.dpotrs(factor, wanted, lower=True)[0]
     return lstsq(gram, wanted, len(gram) * np.finfo(float).eps)

@@ -338,15 +338,11 @@ def same_model(form: NormalForm, proof: dict) -> bool:
 # What shows the conjugate of a loss of labellings to be no larger than claimed: random labellings, found where a solver keeps none.
 
 
-@dataclass(frozen=True)
-class ProofWriterSettings:
-    """Limits of the labellings in a file."""
+#: Most labels of which all labellings are listed.
+ENUMERATION_LABELS = 14
 
-    enumeration_labels: int = 14  # most labels of which all labellings are listed
-    rare_share: float = 1e-17  # probability below which labellings are left to the true one
-
-
-SETTINGS = ProofWriterSettings()
+#: Probability below which labellings are left to the true one.
+RARE_SHARE = 1e-17
 
 
 def law_of_flips(rows, c, metric, y, classes, dual, i: int):
@@ -374,7 +370,7 @@ def labellings_of(loss: LabelGraphTerm, dual: LabelDual) -> dict | None:
             "starts": starts.astype(np.int64),
         }
     K = loss.cliques.n_labels
-    if SETTINGS.enumeration_labels < K:
+    if ENUMERATION_LABELS < K:
         return None
     every = ((np.arange(2**K)[:, None] >> np.arange(K)[::-1]) & 1).astype(np.uint8)
     own, known = loss.cliques.indicators(loss.truth), {}
@@ -401,7 +397,7 @@ def labellings_of(loss: LabelGraphTerm, dual: LabelDual) -> dict | None:
         else:
             find = _mixture if loss.atom.max_affine else _of_largest_entropy
             share = find(vertices, means[i])
-        kept = np.flatnonzero(share > SETTINGS.rare_share)
+        kept = np.flatnonzero(share > RARE_SHARE)
         labels.append(beside[kept])
         weights.append(dual.share * share[kept])
         counts.append(len(kept))

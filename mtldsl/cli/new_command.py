@@ -6,7 +6,6 @@ import os
 import shlex
 from argparse import ArgumentParser
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from textwrap import TextWrapper
 from typing import NamedTuple
@@ -108,14 +107,8 @@ NEW = Command(
 # A first problem file for a table: which columns are labels, features, ids or tasks is guessed, said, and left to the reader to change.
 
 
-@dataclass(frozen=True)
-class NewSettings:
-    """Size of what was guessed: `line_characters` of a line."""
-
-    line_characters: int = 120
-
-
-SETTINGS = NewSettings()
+#: Letters of a line of what was guessed.
+LINE_CHARACTERS = 120
 
 
 #: what to write of files that this does not draft
@@ -203,7 +196,7 @@ def draft(
     # features that say yes and no in words as the label does may be labels, too
     others = [name for name in features if columns[name].answers] if columns[chosen[0]].answers else []
     alike = [] if labels or asked else chosen[:-1] or others
-    wrap = TextWrapper(SETTINGS.line_characters, initial_indent="- ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False).wrap  # fmt: skip
+    wrap = TextWrapper(LINE_CHARACTERS, initial_indent="- ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False).wrap  # fmt: skip
     text = template("problem_file.toml.jinja", "cli").render(
         table=path.name, stem=path.stem, n_rows=len(rows), said=[line for one in said for line in wrap(one)],
         path=path.name if folder is None else os.path.relpath(path, folder),

@@ -8,7 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,15 +26,8 @@ from mtldsl.solution.predictors import sign_tasks
 from mtldsl.solution.solution import Solution
 from mtldsl.utils.files import atomic_file
 
-
-@dataclass(frozen=True)
-class OutputSettings:
-    """Size of a message: `line_characters` of a line, since what was typed is quoted in it, and may be long."""
-
-    line_characters: int = 1000
-
-
-SETTINGS = OutputSettings()
+#: Letters of a line of a message: what was typed is quoted in it, and may be long.
+LINE_CHARACTERS = 1000
 
 
 def show(options, record: dict, report, line=None) -> None:
@@ -53,11 +46,8 @@ def print_error(error: Exception) -> None:
     """The message on stderr: control characters spelled out, the middle of a long line left out."""
     said = str(error)
     lines = visible(said if said.startswith("mtldsl ") else f"mtldsl: {said}", kept="\n").split("\n")
-    half = SETTINGS.line_characters // 2
-    lines = [
-        line if len(line) <= SETTINGS.line_characters else f"{line[:half]} ... {line[-half:]}"
-        for line in lines
-    ]
+    half = LINE_CHARACTERS // 2
+    lines = [line if len(line) <= LINE_CHARACTERS else f"{line[:half]} ... {line[-half:]}" for line in lines]
     print("\n".join(lines), file=sys.stderr)
 
 

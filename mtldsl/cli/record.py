@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import pairwise
 
 import numpy as np
@@ -35,17 +35,11 @@ from mtldsl.utils.starting import VERSION
 # What calibrated losses and penalties of the spectrum say of a run, and what came of several starts, as plain values.
 
 
-@dataclass(frozen=True)
-class RecordSettings:
-    """Limits below which numbers are zero or the same."""
+#: Residuals of a task beside its labels: fitted exactly, its weight is not a number to compare.
+EXACT_FIT_TOL = 1e-6
 
-    # residuals of a task beside its labels: fitted exactly, its weight is not a number to compare
-    exact_fit_tol: float = 1e-6
-    # relative difference of objectives that are of one stationary point, or of points that are as good
-    objective_tol: float = 1e-6
-
-
-SETTINGS = RecordSettings()
+#: Relative difference of objectives that are of one stationary point, or of points that are as good.
+OBJECTIVE_TOL = 1e-6
 
 
 def describe_calibration(problem: Problem, solution: Solution) -> dict | None:
@@ -61,7 +55,7 @@ def describe_calibration(problem: Problem, solution: Solution) -> dict | None:
     if near == far:
         return None
     sizes = np.array([np.sqrt(np.mean(y**2)) for y in loss.tasks.per_task(loss.tasks.targets)])
-    exact = levels <= SETTINGS.exact_fit_tol * np.where(sizes > 0, sizes, 1.0)
+    exact = levels <= EXACT_FIT_TOL * np.where(sizes > 0, sizes, 1.0)
     rows = zip(loss.tasks.task_names, levels, weights, exact, strict=True)
     return {
         "loss": loss.typed,
@@ -95,7 +89,7 @@ def describe_starts(solution: Solution) -> dict | None:
     certified = sorted(
         row["objective"] for row in solution.starts if row["status"] in ("stationary", "optimal")
     )
-    apart = [b - a > SETTINGS.objective_tol * max(abs(a), abs(b)) for a, b in pairwise(certified)]
+    apart = [b - a > OBJECTIVE_TOL * max(abs(a), abs(b)) for a, b in pairwise(certified)]
     return {
         "rows": solution.starts,
         "certified": len(certified),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from io import StringIO
 from typing import Any
 
@@ -44,15 +43,11 @@ from mtldsl.solvers.explanation import VERDICTS, kinds_of_models
 # How well the weights predict, task by task, as a section of the report.
 
 
-@dataclass(frozen=True)
-class RunReportSettings:
-    """Sizes of the table of tasks."""
+#: Tasks of a table; more are shown as a summary with the worst and the best.
+SHOWN_TASKS = 24
 
-    shown_tasks: int = 24  # tasks; more are shown as a summary with the worst and the best
-    end_tasks: int = 5  # of these each
-
-
-SETTINGS = RunReportSettings()
+#: Tasks at either end of such a summary.
+END_TASKS = 5
 
 
 def scores(found: dict) -> Group:
@@ -61,11 +56,11 @@ def scores(found: dict) -> Group:
     guess, metrics = "majority" if accuracy else "constant", found["metrics"]
     learned = [name for name, means in metrics.items() if "higher_is_better" not in means]
     names = [name for name in metrics if name not in learned]
-    rows, order, few = found["tasks"], "", SETTINGS.end_tasks
-    if len(rows) > SETTINGS.shown_tasks:
+    rows, order, few = found["tasks"], "", END_TASKS
+    if len(rows) > SHOWN_TASKS:
         rows = sorted(rows, key=lambda row: (math.isnan(row["score"]), row["score"]))
         order = f"; the {few} worst and the {few} best of {len(rows)} tasks"
-    shown = ends(rows, SETTINGS.shown_tasks, few)
+    shown = ends(rows, SHOWN_TASKS, few)
     first = 0 if learned else 1
     tables = [_table(found, shown, learned or names[:first], base=True)]
     tables += [_table(found, shown, names[k : k + 2], base=False) for k in range(first, len(names), 2)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from argparse import ArgumentParser
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
@@ -56,14 +55,8 @@ EXPLAIN = Command(
 # `mtldsl solve` and `mtldsl check`: a problem file solved, certified, and cross-checked.
 
 
-@dataclass(frozen=True)
-class SolveCommandSettings:
-    """Limit of a cross-check: `check_seconds` where the file says none. With hundreds of features and a trace norm cvxpy would take many minutes."""
-
-    check_seconds: float = 120.0
-
-
-SETTINGS = SolveCommandSettings()
+#: Limit of a cross-check where the file says none: with hundreds of features and a trace norm cvxpy would take many minutes.
+CHECK_SECONDS = 120.0
 
 
 def _solve_options(parser: ArgumentParser) -> None:
@@ -167,7 +160,7 @@ def run_file(file, progress: bool = False) -> SolvedFile:
     interrupted = solution.interrupted
     check = None if file.check is None else "not made: the solve was interrupted"
     if file.check is not None and not interrupted:
-        how = {"max_seconds": SETTINGS.check_seconds} | file.check
+        how = {"max_seconds": CHECK_SECONDS} | file.check
         if progress:
             say(f"solved; cross-check by cvxpy, at most {how['max_seconds']:g} s (Ctrl-C leaves it out) ...")
         try:

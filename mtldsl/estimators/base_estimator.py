@@ -6,7 +6,7 @@ import inspect
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any, ClassVar, cast
 
@@ -42,15 +42,11 @@ SYNONYMS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class ArgumentSettings:
-    """Limits of messages about names."""
+#: A name as alike to an argument's is meant for it.
+MISSPELT_SHARE = 0.8
 
-    misspelt_share: float = 0.8  # a name as alike to an argument's is meant for it
-    named_owners: int = 2  # most estimators that are named as those that have a parameter
-
-
-SETTINGS = ArgumentSettings()
+#: Most estimators that are named as those that have a parameter.
+NAMED_OWNERS = 2
 
 
 def constructor_of(plain: type, without: Sequence[str] = (), **arguments) -> Callable[..., None]:
@@ -130,7 +126,7 @@ class ModelParameters(BaseEstimator):
         except MTLError:  # `fit` says what is wrong with the model
             return
         for name, value in self._parameters.items():
-            near = get_close_matches(name, self._get_param_names(), n=1, cutoff=SETTINGS.misspelt_share)
+            near = get_close_matches(name, self._get_param_names(), n=1, cutoff=MISSPELT_SHARE)
             if name not in known and near:
                 raise ModelError(
                     f"there is no parameter {name!r}",
@@ -145,9 +141,7 @@ class ModelParameters(BaseEstimator):
             classes += each.__subclasses__()
             if each.__name__ in sys.modules["mtldsl.estimators"].__all__ and name in each._get_param_names():
                 found.append(each.__name__)
-        near = get_close_matches(
-            type(self).__name__, dict.fromkeys(found), n=SETTINGS.named_owners, cutoff=0.0
-        )
+        near = get_close_matches(type(self).__name__, dict.fromkeys(found), n=NAMED_OWNERS, cutoff=0.0)
         return f"; {' and '.join(near)} {'have' if len(near) > 1 else 'has'} {name!r}" if near else ""
 
     def _meant(self, name: str) -> str:
@@ -350,7 +344,7 @@ class MultiTaskEstimator(ModelParameters):
     def _options(self) -> dict[str, Any]:
         """Those of every solve; ModelError, which is a ValueError, for one that cannot be meant."""
         typed = type(self).__name__
-        for name in {"fit_intercept", "warm_start", "per_task", "one_standard_error"} & vars(self).keys():
+        for name in {"fit_intercept", "warm_start", "one_standard_error"} & vars(self).keys():
             as_flag(getattr(self, name), f"{typed}({name}", ModelError)
         try:
             checked_limits(self.tol, None, self.max_seconds, False)
@@ -460,8 +454,6 @@ class MultiTaskEstimator(ModelParameters):
             solution = state["solution_"] = _strip_solution(state["solution_"])
             if "_weights" in state and np.array_equal(state["_weights"], solution.coef):
                 state["_weights"] = solution.coef
-        if "solutions_" in state:
-            state["solutions_"] = [_strip_solution(each) for each in state["solutions_"]]
         if "_weights" in state:
             state.pop("coef_", None)  # is a view of them
         return state

@@ -20,7 +20,6 @@ from mtldsl.data.splits import deal
 from mtldsl.errors import DataError, ModelError
 from mtldsl.estimators.label_tables import number_distinct_rows
 from mtldsl.estimators.sample_weights import of_labels
-from mtldsl.solution.thresholds import best_threshold
 from mtldsl.utils.validation import as_whole, quoted
 
 # --------------------------------------------------------------------------------------------------------------
@@ -121,19 +120,6 @@ def _scored(plain, X, signs, weights, rows, train, test, pairwise: bool) -> np.n
 def _part(X, rows, columns, pairwise: bool):
     """Rows of X; of a Gram matrix those columns too."""
     return X[np.ix_(rows, columns)] if pairwise else _safe_indexing(X, rows)
-
-
-def thresholds(held: HeldOutRows, metric: Metric, factors=None) -> np.ndarray:
-    """(m,) the best threshold of every task on these scores; 0 where there are none of both classes.
-
-    factors : (rows of y, m) what a label counts for in the metric, beside its weight
-    """
-    found = np.zeros(held.z.shape[1])
-    for i, (z, y, w) in enumerate(held.tasks(factors)):
-        if len(np.unique(y)) == 2:
-            own = None if (w == 1.0).all() else w
-            found[i] = best_threshold(z, y, metric, "tune_thresholds", i, own)
-    return found
 
 
 # --------------------------------------------------------------------------------------------------------------

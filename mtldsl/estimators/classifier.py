@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 from typing import ClassVar
 
 import numpy as np
@@ -29,30 +30,23 @@ from mtldsl.estimators.calibration import (
     log_odds,
     metric_of,
     out_of_fold,
-    thresholds,
 )
 from mtldsl.estimators.label_tables import (
-    agreement,
-    hold_targets,
     keep_targets,
     share_right,
     unique_rows,
 )
 from mtldsl.estimators.model_argument import OWN, ModelSource, read_model_argument
 from mtldsl.estimators.positive_class import EVEN, warn_of_positives
+from mtldsl.estimators.regressor import MultiTaskRegressor
 from mtldsl.estimators.sample_weights import class_weights, of_labels
-from mtldsl.estimators.targets import ClassTargets, labels_of, name_of_vector
+from mtldsl.estimators.targets import ClassTargets, labels_of, name_of_vector, refuse_several_classes
 from mtldsl.solution.solution import Solution
 from mtldsl.solution.task_predictors import probabilities
+from mtldsl.solution.thresholds import best_thresholds
 
 # --------------------------------------------------------------------------------------------------------------
 # What the words of a classifier's model say of it: whether it has `predict_proba`, and whether its loss is of all classes of a row.
-
-
-def compares_classes(self) -> bool:
-    """Tell whether a loss of the model is of all classes of a row together. A function does not say so before it is on data."""
-    words = self._stated().words or ()
-    return any(getattr(REGISTRY.get(word), "labels", "") == "classes" for word in words)
 
 
 def models_probabilities(self) -> bool:
@@ -120,28 +114,9 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
         "indicators": "LabelGraphClassifier",
     }
 
-    def __init__(
-        self,
-        model=None,
-        *,
-        loss="logistic_loss",
-        penalty="l21_norm",
-        subject_to=(),
-        fit_intercept=True,
-        class_weight=None,
-        one_class="constant",
-        tune_thresholds=None,
-        calibration=None,
-        inner_folds=5,
-        warm_start=False,
-        tol=1e-6,
-        max_seconds=None,
-        solver="auto",
-        check=None,
-        n_jobs=None,
-        **parameters,
-    ):
-        self._set(locals())
+    __init__ = constructor_of(
+        MultiTaskRegressor, loss="logistic_loss", class_weight=None, one_class="constant", tune_thresholds=None, calibration=None, inner_folds=5
+    )  # fmt: skip
 
     def fit(self, X, y, sample_weight=None):
         """X (n, d) dense or CSR, numpy, pandas or polars; y (n,) or (n, m)."""
@@ -187,20 +162,14 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
             self._calibrators = calibrators(held, kind, stated)
             held = held._replace(z=log_odds(self._calibrators, held.z))
         if metric is not None:
-            self.thresholds_ = thresholds(held, metric, stated)
-        self._hand_on_thresholds()
-
-    def _hand_on_thresholds(self) -> None:
-        """To `solution_`, whose scores and report are then of the labels predicted here; not where its scores are others, of tasks with a value of
-        lam each, nor where the highest score of several classes is predicted."""
-        if self.solution_ is None or getattr(self, "per_task", False) or self._labels.kind == "multiclass":
-            return
+            self.thresholds_ = best_thresholds(held.tasks(stated), metric, "tune_thresholds", count())
+        # scores and report of the solution are of the labels predicted here, unless the highest score of several classes is predicted
         cuts = (
             self.thresholds_
             if self._calibrators is None
             else cuts_of_scores(self._calibrators, self.thresholds_)
         )
-        if cuts is not None:
+        if cuts is not None and self.solution_ is not None and self._labels.kind != "multiclass":
             self.solution_ = replace(self.solution_, thresholds=cuts[self._learned])
 
     def _untuned(self) -> MultiTaskClassifier:
@@ -241,7 +210,9 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
         self._take_weights(self.n_features_in_, others, solution)
 
     def _labels_of(self, y) -> ClassTargets:
-        return labels_of(y, task_a_class=compares_classes(self))
+        words = self._stated().words or ()  # a function does not say before it is on data what it compares
+        kinds = {getattr(REGISTRY.get(word), "labels", "") for word in words}
+        return labels_of(y, task_a_class="classes" in kinds)
 
     def _weights_of(self, labels: ClassTargets, weights: np.ndarray | None) -> np.ndarray | None:
         return class_weights(self.class_weight, labels, weights)
@@ -318,27 +289,9 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
         P = np.where(self._constant_side != 0, np.where(np.isnan(z), np.nan, z >= 0), P)
         return self._labels.probabilities_of_rows(P)
 
-    @available_if(models_probabilities)
-    def predict_log_proba(self, X) -> np.ndarray:
-        """The logarithm of `predict_proba`."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
-
     def score(self, X, y, sample_weight=None) -> float:
         """The share of rows whose labels are all right; missing labels are not counted, nor rows that have none."""
         return share_right(self, X, y, sample_weight)
-
-    def _scores_by_task(self, X, y) -> np.ndarray:
-        """(m,) the accuracy of every column; NaN where it has no label."""
-        if self._labels.kind == "multiclass":
-            raise ModelError(
-                "the tasks of a vector of classes are not scored apart",
-                term=f"{type(self).__name__}(per_task=True)",
-            )
-        hold_targets(self, y)
-        right, there = agreement(y, self.predict(X))
-        counts = there.sum(axis=0)
-        return np.where(counts > 0, right.sum(axis=0) / np.maximum(counts, 1), np.nan)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -474,12 +427,7 @@ class LabelGraphClassifier(MultiTaskClassifier):
 
     def _labels_of(self, y) -> ClassTargets:
         labels = super()._labels_of(y)
-        if labels.kind == "multiclass":
-            raise DataError(
-                "Only binary classification is supported. The type of the target is multiclass",
-                argument="y",
-                write_instead="give a table with one column a label",
-            )
+        refuse_several_classes(labels, "give a table with one column a label", argument="y")
         return labels
 
     def _tasks(self, X, signs, weights, names) -> Tasks:

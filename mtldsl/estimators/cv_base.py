@@ -7,7 +7,6 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -33,34 +32,12 @@ from mtldsl.estimators.targets import columns_of, labels_of, missing_mask
 from mtldsl.estimators.unit_warnings import warn_of_units
 from mtldsl.language.scalars import Parameter
 from mtldsl.problems.parallel_fits import PartsProgress, in_parts, jobs_of
-from mtldsl.problems.path import certified_points
+from mtldsl.problems.path import certified_points, strengthens_losses
 from mtldsl.problems.problem import Problem
 from mtldsl.solution.measures import mean_and_error, named_measure
-from mtldsl.solution.solution import Solution
 from mtldsl.utils.arrays import as_array
 from mtldsl.utils.progress import progress_bar
 from mtldsl.utils.validation import as_whole, generator, quoted
-
-# --------------------------------------------------------------------------------------------------------------
-# Every task scored by itself, in the order of all of them: a fold may have lost some, or met them in another order.
-
-
-@dataclass(frozen=True)
-class PerTaskScorer:
-    """A scorer with one number a task: the estimator's own score.
-
-    names : the tasks of one long table; None where they are columns, which no fold loses
-    """
-
-    names: tuple | None = None
-
-    def __call__(self, estimator, X, y, **options) -> np.ndarray:
-        """(m,), NaN for a task that the estimator did not learn or that has nothing here to score."""
-        found = estimator._scores_by_task(X, y, **options)
-        if self.names is None:
-            return found
-        return np.array([found.get(name, np.nan) for name in self.names])
-
 
 # --------------------------------------------------------------------------------------------------------------
 # The scores of one fold over all values of a parameter: a path on its training rows, each point scored on those held out.
@@ -109,17 +86,16 @@ def of_fold(estimator, name, values, scoring, X, y, sample_weight, others, train
         return [np.nan] * len(values), {}
     problem = estimator._problem(tasks)
     parameter, solve_options = parameter_of(problem, name, type(estimator).__name__), estimator._options()
-    found, said, by_task = [], {}, isinstance(scoring, PerTaskScorer)
+    found, said = [], {}
     points: Iterable
-    if problem.is_convex and (scoring is None or by_task):  # weights are all that these scores ask for
+    if problem.is_convex and scoring is None:  # weights are all that these scores ask for
         points = certified_points(problem, parameter, values, solve_options)
     else:
         points = problem.path(parameter, values, **solve_options)
     for point in points:
         estimator._finish(point)
         with listening(said):
-            score = (scoring or type(estimator).score)(estimator, *held_out, **options)
-        found.append(score if by_task else float(score))
+            found.append(float((scoring or type(estimator).score)(estimator, *held_out, **options)))
     if len(found) < len(values):  # a path ends after Ctrl-C: there is nothing to choose among
         raise KeyboardInterrupt
     return found, {} if scoring is None else said  # a fold without an own score is left out
@@ -131,15 +107,14 @@ def _rows_of(array, rows):
 
 _ATTRIBUTES = """\
 Attributes after `fit`: values_, from the strongest regularization to the weakest; best_index_, best_value_, best_score_,
-best_params_ (arrays over tasks with per_task); proof_ with `regret`; cv_results_, a dict of arrays as GridSearchCV's: param_NAME, mean_test_score,
-std_test_score, standard_error, split0_test_score, ... With per_task, solution_ and certificate_ are those of the weakest
-regularization chosen, and solutions_ has one a task."""
+best_params_; proof_ with `regret`; cv_results_, a dict of arrays as GridSearchCV's: param_NAME, mean_test_score, std_test_score,
+standard_error, split0_test_score, ..."""
 
 
 #: the arguments of the choice, and another default than the plain estimator has
 _ARGUMENTS = {
     "parameter": "lam", "values": None, "regret": None, "n_values": 30, "eps": 1e-3, "cv": 5, "scoring": None, "one_standard_error": False,
-    "per_task": False, "random_state": 0, "verbose": False, "tol": 1e-4,
+    "random_state": 0, "verbose": False, "tol": 1e-4,
 }  # fmt: skip
 
 
@@ -176,8 +151,6 @@ class CrossValidated(MultiTaskEstimator):
                 "neg_mean_squared_error": the mean over tasks, gaps left out; or a function (estimator, X, y). `score` is by it too
     one_standard_error : take the strongest regularization whose mean score is within one standard error of the best (Breiman, Friedman,
                 Olshen and Stone, Classification and Regression Trees, 1984)
-    per_task  : choose a value for every task by its own score (the accuracy, or R^2); the weights of a task are then those of the solution
-                at its value. Where tasks share nothing that is one model a task; else it is a choice among solutions of the whole
     n_jobs    : processes for the folds (joblib)
     verbose   : tell of every fold on standard error: a bar in a terminal, a line a fold elsewhere
 
@@ -194,7 +167,6 @@ class CrossValidated(MultiTaskEstimator):
     cv: Any
     scoring: Any
     one_standard_error: bool
-    per_task: bool
     random_state: Any
     verbose: Any
 
@@ -283,19 +255,14 @@ class CrossValidated(MultiTaskEstimator):
         for text in said:
             warnings.warn(f"{type(self).__name__}, in folds: {text}", UndefinedMetricWarning, stacklevel=4)
         self._choose(np.array(made.found))
-        chosen = np.atleast_1d(self.best_index_)
-        last = int(chosen.max())
         # a convex model has the same optimum whatever came before
-        wanted = np.unique(chosen) if problem.is_convex else np.arange(last + 1)
-        found = problem.path(parameter, self.values_[wanted], **self._options())
-        solutions = dict(zip(wanted.tolist(), found, strict=False))
-        lacks_one = self.per_task and len(solutions) < len(wanted)
-        if lacks_one or any(one.interrupted for one in solutions.values()):
+        first = self.best_index_ if problem.is_convex else 0
+        wanted = self.values_[first : self.best_index_ + 1]
+        solutions = list(problem.path(parameter, wanted, **self._options()))
+        if len(solutions) < len(wanted) or any(one.interrupted for one in solutions):
             raise KeyboardInterrupt
-        parameter.value = float(self.values_[last])
-        self._finish(self._checked_solution(problem, list(solutions.values())[-1]))
-        if self.per_task:
-            self._take_each([solutions[int(i)] for i in chosen])
+        parameter.value = self.best_value_
+        self._finish(self._checked_solution(problem, solutions[-1]))
         return self
 
     def _proven_scores(
@@ -307,7 +274,6 @@ class CrossValidated(MultiTaskEstimator):
         is_one_table = tasks.is_shared and tasks.X.shape[0] == rows and self._task_ids() is None
         several = getattr(getattr(self, "_labels", None), "kind", "") == "multiclass"
         for is_wrong, said, instead in (
-            (self.per_task, "one value is proven for all tasks", "leave per_task out"),
             (self.scoring is not None and measured is None, f"scoring={quoted(self.scoring)} cannot be bounded",
              "write a name such as 'accuracy', 'f1' or 'r2'"),
             (not is_one_table, "a proof takes one table of rows, each with a label",
@@ -337,8 +303,6 @@ class CrossValidated(MultiTaskEstimator):
 
     def _scorer(self, y):
         """Return what scores a fold's fits; None for the estimator's own score."""
-        if self.per_task:
-            return PerTaskScorer(self._task_ids())
         if self.scoring is None:
             return None
         found = fold_scorer(self.scoring, y, self._task_ids() is not None, type(self).__name__)
@@ -362,12 +326,6 @@ class CrossValidated(MultiTaskEstimator):
                 f"parameter={quoted(self.parameter)} is not a parameter of the model",
                 term=type(self).__name__,
                 write_instead=f"write one of {', '.join(map(repr, known)) or 'none: it has none'}",
-            )
-        if self.per_task and self.scoring is not None:
-            raise ModelError(
-                f"scoring={quoted(self.scoring)} scores all tasks together",
-                term=f"{type(self).__name__}(per_task=True)",
-                write_instead="leave scoring out: a task is chosen for by its own accuracy or R^2",
             )
         folds = None if isinstance(self.cv, bool) else as_whole(self.cv)
         if folds is not None and folds < 2:
@@ -413,9 +371,7 @@ class CrossValidated(MultiTaskEstimator):
 
     def _grid(self, problem: Problem, parameter: Parameter, tasks: Tasks) -> np.ndarray:
         """From the strongest regularization to the weakest."""
-        on_losses = any(
-            term.is_loss and parameter in term.coefficient.parameters for term in problem.objective.terms
-        )
+        on_losses = strengthens_losses(problem, parameter)
         if self.values is not None:
             given = as_array(self.values, "values", ModelError).astype(float).ravel()
             if not given.size or not ((given >= 0) & (given < np.inf)).all():
@@ -487,35 +443,22 @@ class CrossValidated(MultiTaskEstimator):
         """(n, m) what folds are stratified by."""
         raise NotImplementedError
 
-    def _take_each(self, solutions: list[Solution]) -> None:
-        """Every task's weights from its own solution."""
-        self.solutions_ = solutions
-        for k, i in enumerate(self._learned):
-            solution = solutions[i]
-            self._weights[:, i] = solution.coef[:, k]
-            self._shift[i] = 0.0 if solution.intercept is None else solution.intercept[k]
-        self._show_weights()
-
     def _choose(self, scores: np.ndarray) -> None:
-        """scores (folds, values), and a further axis of tasks with per_task; NaN where a fold could not be scored."""
+        """scores (folds, values), NaN where a fold could not be scored."""
         mean, error = mean_and_error(scores)
-        if np.isnan(mean).all(axis=0).any():
+        if np.isnan(mean).all():
             raise DataError(
-                "no fold could be scored at any value" + " for some task" * self.per_task,
+                "no fold could be scored at any value",
                 term=type(self).__name__,
                 argument="cv",
                 write_instead="write fewer folds, so that labels differ in each, or scoring='neg_mean_squared_error' for numbers",
             )
         mean = np.where(np.isnan(mean), -np.inf, mean)
-        best = np.argmax(mean, axis=0)
+        best = int(np.argmax(mean))
         if self.one_standard_error:
-            bar = np.take_along_axis(mean - np.nan_to_num(error), best[None], axis=0)
-            best = np.argmax(mean >= bar, axis=0)
-        values, best_mean = self.values_[best], np.take_along_axis(mean, best[None], axis=0)[0]
-        whole = not self.per_task
-        self.best_index_ = int(best) if whole else best
-        self.best_value_ = float(values) if whole else values
-        self.best_score_ = float(best_mean) if whole else best_mean
+            best = int(np.argmax(mean >= mean[best] - np.nan_to_num(error[best])))
+        self.best_index_ = best
+        self.best_value_, self.best_score_ = float(self.values_[best]), float(mean[best])
         self.best_params_ = {self._chosen: self.best_value_}
         self.cv_results_ = self._results(scores)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from sklearn.utils.validation import validate_data
 
@@ -12,15 +10,8 @@ from mtldsl.errors import DataError, ModelError, MTLError
 from mtldsl.utils.arrays import refuse_duplicate_columns
 from mtldsl.utils.validation import listed, quoted
 
-
-@dataclass(frozen=True)
-class InputSettings:
-    """Limit of an error: `listed_columns` names of columns are written out."""
-
-    listed_columns: int = 8
-
-
-SETTINGS = InputSettings()
+#: Names of columns that an error writes out.
+LISTED_COLUMNS = 8
 
 
 def wrong_option(estimator, name: str, instead: str, error: type[MTLError] = ModelError) -> MTLError:
@@ -61,10 +52,10 @@ def hold_columns(estimator, X, *, reset: bool) -> None:
     turned = known != others and sorted(map(str, known)) == sorted(map(str, others))
     if known and others and (turned or unlike(list(map(str, known)), list(map(str, others))) is not None):
         raise InputError(
-            f"X has the columns {listed(others, SETTINGS.listed_columns)}, and training had {listed(known, SETTINGS.listed_columns)}, in this order",
+            f"X has the columns {listed(others, LISTED_COLUMNS)}, and training had {listed(known, LISTED_COLUMNS)}, in this order",
             argument="X",
             write_instead=f"write X[{known!r}]"
-            if len(known) <= SETTINGS.listed_columns
+            if len(known) <= LISTED_COLUMNS
             else "take X in the order of training",
         )
 
@@ -74,11 +65,7 @@ def _instead_of(estimator, X) -> str:
     known = list(getattr(estimator, "feature_names_in_", []))
     if not known or not set(known) <= set(getattr(X, "columns", [])):
         return ""
-    return (
-        f"Write X[{known!r}]."
-        if len(known) <= SETTINGS.listed_columns
-        else "Write X[fitted.feature_names_in_]."
-    )
+    return f"Write X[{known!r}]." if len(known) <= LISTED_COLUMNS else "Write X[fitted.feature_names_in_]."
 
 
 def matrix_of(X, *, empty: bool):

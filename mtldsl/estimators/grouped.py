@@ -30,10 +30,17 @@ from mtldsl.estimators.estimator_inputs import (
     objects_of,
     refuse_unpaired,
 )
-from mtldsl.estimators.label_tables import agreement, share_right, undefined_score
+from mtldsl.estimators.label_tables import share_right, undefined_score
 from mtldsl.estimators.regressor import MultiTaskRegressor, score_of_task
 from mtldsl.estimators.sample_weights import class_weights, of_rows
-from mtldsl.estimators.targets import ClassTargets, labels_of, numbers_of_targets, require_y, vector_of
+from mtldsl.estimators.targets import (
+    ClassTargets,
+    labels_of,
+    numbers_of_targets,
+    refuse_several_classes,
+    require_y,
+    vector_of,
+)
 from mtldsl.solution.solution import Solution
 from mtldsl.solution.task_predictors import loss_of, probabilities
 from mtldsl.utils.arrays import as_frame
@@ -163,6 +170,11 @@ class RowsOfTasks(MultiTaskEstimator):
 
     # ------------------------------------------------------------------------------------------ fitting
 
+    def fit(self, X, y, groups=None, sample_weight=None):
+        """X (n, d), with the column of tasks where `task` names one; y (n,) of numbers, or of two classes; groups (n,)."""
+        self._finish(self._solve(self._prepare(X, y, sample_weight, groups=groups)))
+        return self
+
     def _labelled(self, X, y, ids, weights) -> tuple[Any, Any, Any, Any]:
         """(X, y, ids, weights) of the rows that there is something to learn from; a task that has none is one that training did not have."""
         kept = ~np.isnan(y) if weights is None else ~np.isnan(y) & (weights > 0)
@@ -260,11 +272,6 @@ class GroupedMultiTaskRegressor(RegressorMixin, RowsOfTasks):
         "indicators": "LabelGraphClassifier",
     }
 
-    def fit(self, X, y, groups=None, sample_weight=None):
-        """X (n, d), with the column of tasks where `task` names one; y (n,); groups (n,)."""
-        self._finish(self._solve(self._prepare(X, y, sample_weight, groups=groups)))
-        return self
-
     def _prepare(self, X, y, sample_weight=None, *, groups=None, **others) -> Tasks | None:
         X, ids = self._prepared(X, y, groups, sample_weight)
         values = numbers_of_targets(vector_of(y)).Y[:, 0]
@@ -282,33 +289,25 @@ class GroupedMultiTaskRegressor(RegressorMixin, RowsOfTasks):
 
         refuse_unpaired(X, y=y, groups=groups, sample_weight=sample_weight)
         assert self.solution_ is not None
+        values = numbers_of_targets(vector_of(y), learning=False).Y[:, 0]
+        weights, predicted = of_rows(sample_weight, len(values)), self.predict(X, groups=groups)
         if self.solution_.loss["labels"] == "time":
-            each = np.array(list(self._scores_by_task(X, y, groups, sample_weight).values()))
+            ids = self.task_of(X, groups=groups)
+            each = np.array([
+                score_of_task(self.solution_, predicted[own], values[own], None if weights is None else weights[own])
+                for own in (ids == one for one in distinct(ids).tolist())
+            ])  # fmt: skip
             known = each[~np.isnan(each)]
             return (
                 float(known.mean())
                 if known.size
                 else undefined_score("no task has a pair of times in a known order")
             )
-        values = numbers_of_targets(vector_of(y), learning=False).Y[:, 0]
-        there, weights = ~np.isnan(values), of_rows(sample_weight, len(values))
+        there = ~np.isnan(values)
         weights = None if weights is None else weights[there]
         if not there.any():
             return undefined_score("y has no label")
-        return float(r2_score(values[there], self.predict(X, groups=groups)[there], sample_weight=weights))
-
-    def _scores_by_task(self, X, y, groups=None, sample_weight=None) -> dict:
-        """The R^2 of every task that is here, or its concordance of times; NaN where it has fewer than two labels."""
-        values = numbers_of_targets(vector_of(y), learning=False).Y[:, 0]
-        predicted, ids = self.predict(X, groups=groups), self.task_of(X, groups=groups)
-        rows = {each: ids == each for each in distinct(ids).tolist()}
-        weights = of_rows(sample_weight, len(values))
-        return {
-            each: score_of_task(
-                self.solution_, predicted[own], values[own], None if weights is None else weights[own]
-            )
-            for each, own in rows.items()
-        }
+        return float(r2_score(values[there], predicted[there], sample_weight=weights))
 
 
 class GroupedMultiTaskClassifier(ClassifierMixin, RowsOfTasks):
@@ -338,21 +337,11 @@ class GroupedMultiTaskClassifier(ClassifierMixin, RowsOfTasks):
 
     __init__ = constructor_of(MultiTaskClassifier, TUNING, task=None, unseen="error")
 
-    def fit(self, X, y, groups=None, sample_weight=None):
-        """X (n, d), with the column of tasks where `task` names one; y (n,) of two classes; groups (n,)."""
-        self._finish(self._solve(self._prepare(X, y, sample_weight, groups=groups)))
-        return self
-
     def _prepare(self, X, y, sample_weight=None, *, groups=None, **others) -> Tasks | None:
         check_one_class(self)
         X, ids = self._prepared(X, y, groups, sample_weight)
         labels = labels_of(vector_of(y))
-        if labels.kind == "multiclass":
-            raise DataError(
-                "Only binary classification is supported. The type of the target is multiclass",
-                argument="y",
-                write_instead="use MultiTaskClassifier, or one estimator a class",
-            )
+        refuse_several_classes(labels, "use MultiTaskClassifier, or one estimator a class", argument="y")
         signs = labels.signs[:, 0]
         flat = of_rows(sample_weight, len(signs))
         flat = _weighted_by_class(self.class_weight, labels, signs, ids, flat)
@@ -392,25 +381,9 @@ class GroupedMultiTaskClassifier(ClassifierMixin, RowsOfTasks):
             (z >= 0) * 1.0 if self.solution_ is None else probabilities(self.solution_.loss, z)
         )
 
-    @available_if(models_probabilities)
-    def predict_log_proba(self, X, groups=None) -> np.ndarray:
-        """The logarithm of `predict_proba`."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X, groups))
-
     def score(self, X, y, groups=None, sample_weight=None) -> float:
         """The share of right labels over all rows whose y is there."""
         return share_right(self, X, y, sample_weight, groups=groups)
-
-    def _scores_by_task(self, X, y, groups=None) -> dict:
-        """The accuracy in every task that is here; NaN where it has no label."""
-        right, there = agreement(y, self.predict(X, groups=groups))
-        ids = self.task_of(X, groups=groups)
-        rows = {each: ids == each for each in distinct(ids).tolist()}
-        counts = {each: int(there[own].sum()) for each, own in rows.items()}
-        return {
-            each: right[own].sum() / counts[each] if counts[each] else np.nan for each, own in rows.items()
-        }
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -147,17 +147,6 @@ def place_scores(table: np.ndarray, known, all_known, opposite) -> np.ndarray:
 # Labels that were not learned from: beside predictions, as a scorer asks for them, and as folds are dealt by them.
 
 
-def agreement(y, predicted) -> tuple[np.ndarray, np.ndarray]:
-    """(where predictions (n, m) are the labels y, where y has labels), both (n, m)."""
-    table, _, _ = columns_of(y)
-    if predicted.shape not in (table.shape, table.shape[:1]):
-        raise DataError(
-            f"y has the shape {table.shape}, and predictions have {predicted.shape}", argument="y"
-        )
-    there = ~missing_mask(table)
-    return np.asarray(table == np.reshape(predicted, table.shape), dtype=bool) & there, there
-
-
 def hold_classes(estimator, y) -> None:
     """DataError for labels that an estimator cannot have learned, each of which would count as wrong: see `complete_classes`."""
     known = learned_attribute(estimator, "label_classes_")
@@ -177,11 +166,17 @@ def share_right(estimator, X, y, sample_weight=None, **groups) -> float:
     refuse_unpaired(X, y=y, **groups, sample_weight=sample_weight)
     hold_targets(estimator, y)
     hold_classes(estimator, y)
-    right, there = agreement(y, estimator.predict(X, **groups))
-    weights, rows = of_rows(sample_weight, len(there)), there.any(axis=1)
+    predicted, (table, _, _) = estimator.predict(X, **groups), columns_of(y)
+    if predicted.shape not in (table.shape, table.shape[:1]):
+        raise DataError(
+            f"y has the shape {table.shape}, and predictions have {predicted.shape}", argument="y"
+        )
+    missing = missing_mask(table)
+    weights, rows = of_rows(sample_weight, len(table)), ~missing.all(axis=1)
     if not rows.any():
         return undefined_score("y has no label")
-    whole: np.ndarray = np.all(right | ~there, axis=1)
+    right = np.asarray(table == np.reshape(predicted, table.shape), dtype=bool)
+    whole: np.ndarray = np.all(right | missing, axis=1)
     return float(np.average(whole[rows], weights=None if weights is None else weights[rows]))
 
 

@@ -57,13 +57,10 @@ def dense_alike(schema: Schema, tasks, typed: str) -> Tasks:
 # --------------------------------------------------------------------------------------------------------------
 # What a network is once it is trained: plain arrays, so that predicting and storing need no PyTorch.
 
-#: name -> (the function, variance of its argument's weights times the number of inputs that keeps signals at their size)
-ACTIVATIONS = {"relu": (lambda A: np.maximum(A, 0.0), 2.0), "tanh": (np.tanh, 1.0)}
-
 
 @dataclass(frozen=True, eq=False)
 class Layers:
-    """x -> h(x) -> h(x) W + intercept, with h(x) = a(... a(x A_1 + c_1) ... A_k + c_k) for an activation a.
+    """x -> h(x) -> h(x) W + intercept, with h(x) = a(... a(x A_1 + c_1) ... A_k + c_k), a the positive part.
 
     hidden         : pairs A (q, p), c (p,), one a hidden layer; none: h(x) = x, a linear model
     W (p, m)       : the last layer, column i for task i
@@ -73,21 +70,18 @@ class Layers:
     hidden: tuple[tuple[np.ndarray, np.ndarray], ...]
     W: np.ndarray
     intercept: np.ndarray
-    activation: str
 
     @classmethod
-    def random(cls, sizes, n_tasks: int, activation: str, rng: np.random.Generator) -> Layers:
-        """Normal weights of standard deviation sqrt(gain / inputs), and no shifts; sizes are those of x and the hidden layers."""
-        gain = ACTIVATIONS[activation][1]
-        hidden = tuple((np.sqrt(gain / q) * rng.normal(size=(q, p)), np.zeros(p)) for q, p in pairwise(sizes))
+    def random(cls, sizes, n_tasks: int, rng: np.random.Generator) -> Layers:
+        """Normal weights that keep signals at their size, and no shifts; sizes are those of x and the hidden layers."""
+        hidden = tuple((np.sqrt(2.0 / q) * rng.normal(size=(q, p)), np.zeros(p)) for q, p in pairwise(sizes))
         W = rng.normal(size=(sizes[-1], n_tasks)) / np.sqrt(sizes[-1])
-        return cls(hidden, W, np.zeros(n_tasks), activation)
+        return cls(hidden, W, np.zeros(n_tasks))
 
     def features(self, X) -> np.ndarray:
         """h(x) of every row, (n, p)."""
-        function = ACTIVATIONS[self.activation][0]
         for A, c in self.hidden:
-            X = function(X @ A + c)
+            X = np.maximum(X @ A + c, 0.0)
         return X
 
     def outputs(self, X) -> np.ndarray:
@@ -105,7 +99,6 @@ class NetworkOptions:
 
     hidden: tuple[int, ...] = (256, 100)
     weight_decay: float = 0.0
-    activation: str = "relu"
     intercept: bool = True
     standardize: bool = True
     epochs: int = 100
@@ -141,10 +134,6 @@ class NetworkOptions:
         self.learning_rate = checked_number(
             word, "learning_rate", self.learning_rate, lambda v: v > 0, "a number > 0", largest=np.inf
         )
-        if self.activation not in ACTIVATIONS:
-            raise ModelError(
-                f"{word}(activation={self.activation!r}): write one of {', '.join(map(repr, ACTIVATIONS))}"
-            )
         try:
             np.random.default_rng(self.random_state)
         except (TypeError, ValueError) as error:
@@ -323,7 +312,7 @@ def import_torch(typed: str):
 
 
 # --------------------------------------------------------------------------------------------------------------
-# The training loop: steps on batches with the matrices kept, then the matrices in closed form, epoch by epoch.
+# The training loop: steps on batches with the matrices kept, and before each the matrices in closed form.
 
 
 @dataclass(eq=False)
@@ -356,7 +345,7 @@ def train(start: Layers, samples, validation, structure, options: NetworkOptions
 class _TrainingRun:
     def __init__(self, torch, start, samples, validation, structure, options, rng, typed):
         self.torch, self.options, self.rng, self.typed = torch, options, rng, typed
-        self.structure, self.shape, self.activation = structure, start.W.shape, start.activation
+        self.structure, self.shape = structure, start.W.shape
         self.samples = samples.map(torch.from_numpy)
         self.n_labels = int((samples.weights > 0).sum())
         self.validation = None if validation is None else validation.map(torch.from_numpy)
@@ -399,10 +388,9 @@ class _TrainingRun:
     # ------------------------------------------------------------------------------------------ the objective
 
     def loss(self, samples):
-        function = getattr(self.torch, self.activation)
         H = samples.X
         for A, c in self.hidden:
-            H = function(H @ A + c)
+            H = self.torch.relu(H @ A + c)
         return samples.squares(H, self.W, self.intercept).sum()
 
     def penalties(self):
@@ -442,8 +430,7 @@ class _TrainingRun:
 
     def _step(self, samples, share: float) -> None:
         """One step along an unbiased estimate of the objective's gradient, per label."""
-        if self.options.update == "step":
-            self._update()
+        self._update()
         self.optimizer.zero_grad()
         objective = share * self.loss(samples) + self.penalties()
         (objective / self.n_labels).backward()
@@ -472,6 +459,5 @@ class _TrainingRun:
             tuple((plain(A), plain(c)) for A, c in self.hidden),
             plain(self.W),
             plain(self.intercept),
-            self.activation,
         )
         return TrainedLayers(layers, self.matrices, look["objective"], look["epoch"])

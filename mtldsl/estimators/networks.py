@@ -108,9 +108,7 @@ class MultiTaskNetwork(NetworkOptions, NetworkPredictor):
     ----------
     hidden : sizes of the hidden layers, default (256, 100) as in the paper; () is a linear model
     structure : a learned structure with its bounds, `MatrixNormal(eta=1.0).bound([Range(0.01, 100.0), Range(0.01, 100.0)])`
-    update : when the matrices are set to their joint minimiser for W: before every "step" (default) or after every "epoch"
     weight_decay : c above, default 0
-    activation : "relu" (default) or "tanh"
     intercept : whether the last layer has an intercept b (m,), which is not penalised; default True
     standardize : whether inputs and labels are standardised by statistics of the training data; default True
     epochs : passes over the rows, default 100
@@ -146,10 +144,10 @@ class MultiTaskNetwork(NetworkOptions, NetworkPredictor):
     Notes
     -----
     Adam steps on batches with the matrices kept, where g is a quadratic form of W, take turns with the closed-form update of all
-    matrices together. Updated before every step, a step goes along the gradient of the objective with the matrices eliminated.
-    Updated after every epoch, they hold W near the subspace that it had when they were found: after 40 epochs on 2,669 rows of
-    SARCOS that ended at the higher objective for all four pairs of eta and rho tried. The objective is not convex, and nothing is
-    proven about the point found.
+    matrices together, before every step: a step then goes along the gradient of the objective with the matrices eliminated. (Updated after
+    every epoch alone, they hold W near the subspace that it had when they were found: after 40 epochs on 2,669 rows of SARCOS that ended
+    at the higher objective for all four pairs of eta and rho tried.) The hidden units are rectified linear ones. The objective is not
+    convex, and nothing is proven about the point found.
     Where the tasks are fewer than the features, what the joint minimiser learns goes to Sigma1 as far as its bounds allow, and
     only then to Sigma2; read the two together.
     Source: Zhao, Stretcu, Smola and Gordon, "Efficient multitask feature and relationship learning", UAI 2019, Section 5; the
@@ -167,14 +165,6 @@ class MultiTaskNetwork(NetworkOptions, NetworkPredictor):
     """
 
     structure: Structure | None = None
-    update: str = "step"
-
-    def __post_init__(self):
-        super().__post_init__()
-        if self.update not in ("step", "epoch"):
-            raise ModelError(
-                term=f"MultiTaskNetwork(update={self.update!r})", write_instead='write "step" or "epoch"'
-            )
 
     def fit(self, tasks: Tasks, validation: Tasks | None = None) -> MultiTaskNetwork:
         """Train on the tasks, shared or separate, with or without missing labels; returns self.
@@ -193,7 +183,7 @@ class MultiTaskNetwork(NetworkOptions, NetworkPredictor):
             )  # weighted squares add up to a mean of means
             held_out = as_samples(validation, scales, np.repeat(share, validation.counts))
         rng = np.random.default_rng(self.random_state)
-        start = Layers.random(sizes, tasks.n_tasks, self.activation, rng)
+        start = Layers.random(sizes, tasks.n_tasks, rng)
         trained = train(start, as_samples(tasks, scales), held_out, self.structure, self, rng)
         self._schema, self._scales = schema, scales
         self.layers, self.matrices, self.objective = trained.layers, trained.matrices, trained.objective

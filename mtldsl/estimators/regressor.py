@@ -129,23 +129,20 @@ class MultiTaskRegressor(MultiOutputMixin, RegressorMixin, MultiTaskEstimator):
     def score(self, X, y, sample_weight=None) -> float:
         """The coefficient of determination R^2, or the concordance of signed times: its mean over the tasks that have two labels and more here;
         missing ones are left out."""
-        each = self._scores_by_task(X, y, sample_weight)
-        if np.isnan(each).all():
-            return undefined_score(
-                "no task here has two labels that differ, or a pair of times in a known order"
-            )
-        return float(each[~np.isnan(each)].mean())
-
-    def _scores_by_task(self, X, y, sample_weight=None) -> np.ndarray:
         refuse_unpaired(X, y=y, sample_weight=sample_weight)
         hold_targets(self, y)
         targets = numbers_of_targets(y, learning=False)
         predicted = np.reshape(self.predict(X), targets.Y.shape)
         weights = of_labels(sample_weight, targets.Y.shape)
-        return np.array([
+        each = np.array([
             score_of_task(self.solution_, z, labels, None if weights is None else weights[:, i])
             for i, (z, labels) in enumerate(zip(predicted.T, targets.Y.T, strict=True))
         ])  # fmt: skip
+        if np.isnan(each).all():
+            return undefined_score(
+                "no task here has two labels that differ, or a pair of times in a known order"
+            )
+        return float(each[~np.isnan(each)].mean())
 
 
 def score_of_task(solution, z, y, weights=None) -> float:

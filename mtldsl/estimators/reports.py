@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from inspect import signature
 from os import PathLike
@@ -37,15 +37,11 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 
-@dataclass(frozen=True)
-class ReportSettings:
-    """Limits of a summary, whose `shown_features` have a line each, and of a page."""
+#: Features of a summary that have a line each.
+SHOWN_FEATURES = 8
 
-    shown_features: int = 8
-    samples: int = 200  # of the rows, behind an interval
-
-
-SETTINGS = ReportSettings()
+#: Samples of the rows behind an interval.
+SAMPLES = 200
 
 
 @complete('write report(fitted, "fit.html", X, y)')
@@ -59,7 +55,7 @@ def report(estimator, file, X, y, *, groups=None, **options) -> Path:
     groups    : the tasks of the rows, where `fit` was given groups
     options   : those of `Solution.report`: title, cross_check, cross_validation, path, bootstrap, random_state
 
-    DataError where nothing was learned, or where the estimator has a solution per task.
+    DataError where nothing was learned.
 
     >>> import numpy as np
     >>> from sklearn.pipeline import make_pipeline
@@ -80,12 +76,6 @@ def report(estimator, file, X, y, *, groups=None, **options) -> Path:
     refuse_unpaired(X, y=y, groups=groups)
     raw, (last, X, names) = X, _last_step(estimator, X)
     solution = solution_of(last)
-    if getattr(last, "per_task", False):
-        raise DataError(
-            "a value for every task is a solution for every task, and a page is of one",
-            term=f"report of {type(last).__name__}(per_task=True)",
-            write_instead="write per_task=False, or fitted.solutions_[0].report(...) for the first task's",
-        )
     own, trained = _names(solution, names), solution.trained_on
     if trained is not None and len(trained.feature_names) == len(own):
         trained = with_fields(trained, feature_names=own)
@@ -98,7 +88,7 @@ def report(estimator, file, X, y, *, groups=None, **options) -> Path:
         title += f"; without {listed_tasks(lost)}, of one class or no label"
     chosen = _measure_chosen_by([(estimator, raw), (last, X)], y, groups, tasks.n_tasks)
     if chosen is None and getattr(getattr(last, "_labels", None), "kind", "") == "multiclass":
-        samples = as_whole(options.get("bootstrap", SETTINGS.samples)) or 0
+        samples = as_whole(options.get("bootstrap", SAMPLES)) or 0
         chosen = _scored_classes(last, ReportContext(solution).training, X, y, samples)
     beside: dict[str, Any] = {
         "separate": separate,
@@ -144,7 +134,7 @@ def frame(estimator, long: bool = False) -> DataFrame:
     ['x0', 'x1', 'x0^2', 'x0 x1', 'x1^2', '(intercept)']
     """
     last, _, names = _last_step(estimator, None)
-    solution = _with_predicting_weights(last)
+    solution = solution_of(last)
     return replace(solution, feature_names=_names(solution, names)).frame(long)
 
 
@@ -163,7 +153,7 @@ def importances(estimator) -> Series:
     from pandas import Series
 
     last, _, names = _last_step(estimator, None)
-    solution = _with_predicting_weights(last)
+    solution = solution_of(last)
     sizes, _ = feature_sizes(solution, ReportContext(solution).training)
     found = Series(sizes / (sizes.sum() or 1.0), index=list(_names(solution, names)), name="importance")
     if len(found) > last.n_features_in_:  # a column of ones, where the model has no other intercept
@@ -190,7 +180,7 @@ def summary(estimator) -> Summary:
     lost = _not_learned(last)
     if lost:
         lines.append(f"  not learned, of one class or no label: {listed_tasks(lost)}")
-    if hasattr(last, "best_params_") and not getattr(last, "per_task", False):
+    if hasattr(last, "best_params_"):
         chosen = ", ".join(f"{name} = {value:.4g}" for name, value in last.best_params_.items())
         name, score = _score_chosen_by(last)
         lines.append(f"  chosen by cross-validation: {chosen}; {name} {score:.4f}, the mean over folds")
@@ -203,7 +193,7 @@ def summary(estimator) -> Summary:
     lines.append(
         f"  {len(used):,} of {len(shares):,} features have weights{'; the largest:' if len(used) else ''}"
     )
-    lines += [f"    {name:<32} {share:6.1%}" for name, share in used.head(SETTINGS.shown_features).items()]
+    lines += [f"    {name:<32} {share:6.1%}" for name, share in used.head(SHOWN_FEATURES).items()]
     return Summary("\n".join(lines))
 
 
@@ -322,16 +312,6 @@ def solution_of(estimator) -> Solution:
     if estimator.solution_ is None:
         raise DataError("no task was learned: all have labels of one class", term=type(estimator).__name__)
     return estimator.solution_
-
-
-def _with_predicting_weights(estimator) -> Solution:
-    """The solution; where every task has a value of its own, with the weights of each task's solution."""
-    solution = solution_of(estimator)
-    if not getattr(estimator, "per_task", False):
-        return solution
-    own = estimator._learned
-    shift = None if solution.intercept is None else estimator._shift[own]
-    return replace(solution, coef=estimator._weights[:, own], intercept=shift)
 
 
 def _tasks_of(estimator, solution: Solution, X, y, groups) -> Tasks:

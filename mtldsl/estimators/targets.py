@@ -20,15 +20,8 @@ from mtldsl.errors import DataError
 from mtldsl.utils.arrays import as_array, as_frame, refuse_duplicate_columns, require_sound
 from mtldsl.utils.validation import INSTEAD, is_missing, listed, plain, quoted
 
-
-@dataclass(frozen=True)
-class TargetSettings:
-    """Limit of a warning: `few_classes` of a vector are never too many for its rows, as scikit-learn has it."""
-
-    few_classes: int = 20
-
-
-SETTINGS = TargetSettings()
+#: Classes of a vector that are never too many for its rows, as scikit-learn has it.
+MAX_PLAIN_CLASSES = 20
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -318,33 +311,14 @@ def labels_of(y, *, task_a_class: bool = False) -> ClassTargets:
     first = table[:, 0], missing[:, 0], f"column {_named(names, 0)} of y"
     if flat or (table.shape[1] == 1 and len(sorted_classes(*first)) > 2):
         return _of_vector(table[:, 0], missing[:, 0], 2 if task_a_class else 3)
-    found = _indicators(table, missing)
-    if found is None:
-        classes = _of_columns(table, missing, names)
-        columns = zip(table.T, missing.T, classes, strict=True)
-        signs = np.stack([_signs(column, gone, known[-1:]) for column, gone, known in columns], axis=1)
-    else:
-        classes, signs = [found[0]] * table.shape[1], found[1]
+    classes = _of_columns(table, missing, names)
+    columns = zip(table.T, missing.T, classes, strict=True)
+    signs = np.stack([_signs(column, gone, known[-1:]) for column, gone, known in columns], axis=1)
     kinds = {known.dtype if known.size else None for known in classes}
     dtype = None if len(kinds) > 1 or table.dtype == object else table.dtype
     if dtype is not None and missing.any() and all(map(_is_whole, classes)):
         dtype = np.dtype(int)  # labels are floats only because NaN is one
     return ClassTargets(signs, classes, "multilabel", names, dtype)
-
-
-def _indicators(table, missing) -> tuple[np.ndarray, np.ndarray] | None:
-    """(both classes, signs) of a table of nothing but 0/1, -1/+1 or False/True, which is seen without sorting its columns; else None."""
-    if table.dtype.kind not in "biuf":
-        return None
-    positive, gaps = table == 1, missing.any()
-    for low in (0, -1):
-        known = positive | (table == low)
-        if (known | missing if gaps else known).all():
-            signs = 2.0 * positive - 1.0
-            if gaps:
-                signs[missing] = np.nan
-            return np.array([low, 1]).astype(table.dtype), signs
-    return None
 
 
 def _is_whole(classes: np.ndarray) -> bool:
@@ -359,7 +333,7 @@ def _of_vector(y, missing, fewest: int) -> ClassTargets:
     if missing.any() and _is_whole(seen):
         seen = seen.astype(int)
     known = len(y) - int(missing.sum())
-    if len(seen) > SETTINGS.few_classes and 2 * len(seen) > known:
+    if len(seen) > MAX_PLAIN_CLASSES and 2 * len(seen) > known:
         warnings.warn(
             f"y has {len(seen):,} classes in {known:,} rows, and every class is a task of its own; where these are amounts, "
             "use MultiTaskRegressor, and where they are names of rows, leave them out",
@@ -486,15 +460,19 @@ def _named(names, column) -> str:
 # A table of labels as estimators need it that learn all labels of a row: two classes a column, none missing.
 
 
+def refuse_several_classes(
+    labels: ClassTargets, write_instead: str, term: str = "", argument: str = ""
+) -> None:
+    """DataError, in scikit-learn's words, for a vector of three classes and more."""
+    if labels.kind == "multiclass":
+        said = "Only binary classification is supported. The type of the target is multiclass"
+        raise DataError(said, term=term, write_instead=write_instead, argument=argument)
+
+
 def binary_columns(y, term: str) -> ClassTargets:
     """y (n, K), or (n,) as one label. DataError for a vector of more classes and for missing labels; see `labels_of`."""
     labels = labels_of(y)
-    if labels.kind == "multiclass":
-        raise DataError(
-            "Only binary classification is supported. The type of the target is multiclass",
-            term=term,
-            write_instead="give a table with one column a label",
-        )
+    refuse_several_classes(labels, "give a table with one column a label", term=term)
     if np.isnan(labels.signs).any():
         row, column = np.argwhere(np.isnan(labels.signs))[0]
         raise DataError(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,17 +12,11 @@ from mtldsl.data.derived import label_table
 from mtldsl.data.tasks import Tasks
 from mtldsl.problems.problem import Problem
 
+#: One column may vary by so much more than another before it is told.
+RANGE_RATIO = 1e3
 
-@dataclass(frozen=True)
-class UnlikeUnitSettings:
-    """Limits of what is told of units."""
-
-    range_ratio: float = 1e3  # one column may vary by so much more than another before it is told
-    # range of a column over its numbers, below which it is constant but for rounding
-    constant_share: float = 1e-9
-
-
-SETTINGS = UnlikeUnitSettings()
+#: Range of a column over its numbers, below which it is constant but for rounding.
+CONSTANT_SHARE = 1e-9
 
 
 class UnlikeUnitsWarning(UserWarning):
@@ -72,15 +65,12 @@ def _extremes(table: np.ndarray, names: Sequence[str]) -> str:
     """The columns that vary least and most with their ranges, "" where these are alike. A rare flag deviates little, and ranges as others do."""
     low, high = np.nanmin(table, axis=0), np.nanmax(table, axis=0)
     ranges = high - low
-    varies = np.flatnonzero(ranges > SETTINGS.constant_share * np.maximum(np.abs(low), np.abs(high)))
-    if varies.size < 2 or ranges[varies].max() < SETTINGS.range_ratio * ranges[varies].min():
+    varies = np.flatnonzero(ranges > CONSTANT_SHARE * np.maximum(np.abs(low), np.abs(high)))
+    if varies.size < 2 or ranges[varies].max() < RANGE_RATIO * ranges[varies].min():
         return ""
     with np.errstate(over="ignore"):
         spread = np.nanstd(table[:, varies], axis=0)
     least, most = varies[np.argmin(spread)], varies[np.argmax(spread)]
-    if (
-        spread.max() < SETTINGS.range_ratio * spread.min()
-        or ranges[most] < SETTINGS.range_ratio * ranges[least]
-    ):
+    if spread.max() < RANGE_RATIO * spread.min() or ranges[most] < RANGE_RATIO * ranges[least]:
         return ""
     return " and ".join(f"{names[k]!r} from {low[k]:.3g} to {high[k]:.3g}" for k in (least, most))

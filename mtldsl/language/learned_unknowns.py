@@ -20,7 +20,7 @@ from mtldsl.language.constraints import (
     quote_value,
     refused_comparison,
 )
-from mtldsl.language.scalars import INFINITY, constructor_text, number_latex
+from mtldsl.language.scalars import INFINITY, constructor_text, number_latex, require_identifier
 from mtldsl.language.task_similarity import TaskSimilarity
 from mtldsl.utils.validation import as_whole
 
@@ -53,10 +53,7 @@ class LearnedUnknown:
         self.tasks = tasks
 
     def _be_named(self, name: str) -> None:
-        if not isinstance(name, str) or not name.isidentifier():
-            raise ModelError(
-                f"{type(self).__name__}(..., name={name!r}): a name must be a Python identifier such as 'Sigma1'"
-            )
+        require_identifier(name, type(self).__name__, "'Sigma1'")
         self.name = self.text = name
         self.latex = matrix_latex(name)
 

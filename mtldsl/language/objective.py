@@ -105,7 +105,8 @@ class Objective(NoArray):
     def __add__(self, other):
         if isinstance(other, Objective):
             return Objective(self.terms + other.terms)
-        if _is_zero(other):  # sum([...]) starts from 0
+        scalar = as_scalar(other)
+        if isinstance(scalar, Number) and scalar.value == 0.0:  # sum([...]) starts from 0
             return self
         instead = f"; write it into subject_to=[{other.text}]" if isinstance(other, Constraint) else ""
         raise ModelError(
@@ -230,11 +231,6 @@ def _ball(term: Term, text: str, radius: float) -> Set:
 
 def _is_one(scalar: Scalar) -> bool:
     return isinstance(scalar, Number) and scalar.value == 1.0
-
-
-def _is_zero(value) -> bool:
-    scalar = as_scalar(value)
-    return isinstance(scalar, Number) and scalar.value == 0.0
 
 
 def _join(texts: list[str]) -> str:

@@ -20,7 +20,7 @@ from mtldsl.language.task_similarity import (
     make_similarity,
     require_tasks,
 )
-from mtldsl.utils.validation import as_flag, as_list, as_whole, distinct_names, is_missing, quoted
+from mtldsl.utils.validation import as_list, as_whole, distinct_names, is_missing, quoted
 
 __all__ = [
     "clusters",
@@ -118,12 +118,10 @@ def _units(names) -> Factors:
 # ---------------------------------------------------------------------------------------------- of groups of tasks
 
 
-def clusters(labels, columns=None, normalize: bool = False) -> TaskSimilarity:
+def clusters(labels, columns=None) -> TaskSimilarity:
     """Groups of tasks: for each an indicator 1_C 1_C^T with a weight of its own.
 
-    labels    : one label a task, in their order, or {task name: label}
-    normalize : divide each indicator by its trace, the size of its group, so that a weight says how much a group shares, not how large
-        it is
+    labels : one label a task, in their order, or {task name: label}
 
     >>> from mtldsl.similarities import clusters
     >>> clusters(["a", "a", "b"])
@@ -143,13 +141,11 @@ def clusters(labels, columns=None, normalize: bool = False) -> TaskSimilarity:
         )
     labels = labels if isinstance(labels, dict) else listed
     groups = list(dict.fromkeys(listed))
-    normalize = as_flag(normalize, "clusters(normalize", ModelError)
-
-    shown = [f"{len(groups)} groups of {len(labels)} tasks", *(["normalize=True"] if normalize else [])]
-    return make_similarity("clusters", shown, partial(_of_clusters, labels, groups, normalize), columns)
+    shown = [f"{len(groups)} groups of {len(labels)} tasks"]
+    return make_similarity("clusters", shown, partial(_of_clusters, labels, groups), columns)
 
 
-def _of_clusters(labels, groups: list, normalize: bool, names) -> Factors:
+def _of_clusters(labels, groups: list, names) -> Factors:
     if isinstance(labels, dict):
         require_tasks(labels, names, "clusters")
     of_task = [labels[name] for name in names] if isinstance(labels, dict) else labels
@@ -159,11 +155,10 @@ def _of_clusters(labels, groups: list, normalize: bool, names) -> Factors:
             term="clusters(...)",
             write_instead="give one label a task",
         )
-    found = [
+    return [
         (f"cluster {name}", _column([float(own == group) for own in of_task]))
         for name, group in zip(distinct_names(groups), groups, strict=True)
     ]
-    return _of_unit_trace(found) if normalize else found
 
 
 def _is_label(value) -> bool:
@@ -173,12 +168,11 @@ def _is_label(value) -> bool:
         return False
 
 
-def tree(parents, columns=None, normalize: bool = False) -> TaskSimilarity:
+def tree(parents, columns=None) -> TaskSimilarity:
     """A hierarchy with the tasks as leaves: for every node the indicator of the tasks below it, with a weight of its own.
 
-    parents   : {node: its parent}, the root's parent None, whose leaves are the names of the tasks; or a list of the positions of
+    parents : {node: its parent}, the root's parent None, whose leaves are the names of the tasks; or a list of the positions of
         parents, -1 for the root, in which the first T nodes are the tasks; or a networkx DiGraph with edges from parent to child
-    normalize : divide each indicator by its trace, the number of tasks below the node; without, weights follow the size of groups
 
     >>> from mtldsl.similarities import tree
     >>> tree({"a": "top", "b": "top", "top": None})
@@ -200,21 +194,9 @@ def tree(parents, columns=None, normalize: bool = False) -> TaskSimilarity:
                 term="tree(parents)",
                 write_instead="write {node: its parent, ..., root: None}, or a list of the parents' positions with -1 for the root",
             )
-    normalize = as_flag(normalize, "tree(normalize", ModelError)
     n = len(parents)
     shown = f"{n} node" + "s" * (n != 1)
-
-    shown_all = [shown, *(["normalize=True"] if normalize else [])]
-    return make_similarity("tree", shown_all, partial(_of_tree, parents, normalize), columns)
-
-
-def _of_tree(parents, normalize: bool, names) -> Factors:
-    found = indicators_of_tree(parents, names)
-    return _of_unit_trace(found) if normalize else found
-
-
-def _of_unit_trace(found: Factors) -> Factors:
-    return [(name, factor / np.sqrt(max(factor.power(2).sum(), 1.0))) for name, factor in found]
+    return make_similarity("tree", [shown], partial(indicators_of_tree, parents), columns)
 
 
 def _column(values) -> sparse.csr_array:

@@ -55,10 +55,6 @@ class MapEntry:
     left: Any = None
     right: Any = None
 
-    @property
-    def is_identity(self) -> bool:
-        return self.coefficient == 1.0 and self.left is None and self.right is None
-
     def forward(self, W: np.ndarray) -> np.ndarray:
         if self.left is not None:
             W = self.left @ W
@@ -92,9 +88,8 @@ class LinearMap:
     @cached_property
     def identity_of(self) -> str | None:
         """The block's name where the map is just that block, else None."""
-        if self.offset is None and len(self.entries) == 1 and self.entries[0].is_identity:
-            return self.entries[0].block
-        return None
+        block = self.entries[0].block if self.entries else None
+        return block if self.offset is None and block and self.multiple_of(block) == 1.0 else None
 
     def multiple_of(self, block: str) -> float:
         """c where the map is c * block + constant, else 0."""
@@ -211,14 +206,8 @@ class FunctionTerm:
 _KINK_ROUNDING_SHARE = 64 * float(np.finfo(float).eps)
 
 
-@dataclass(frozen=True)
-class TermSettings:
-    """Sizes of what terms hold."""
-
-    slab_entries: int = 1 << 22  # entries of inputs whose absolute values are taken at once
-
-
-SETTINGS = TermSettings()
+#: Entries of inputs whose absolute values are taken at once.
+SLAB_ENTRIES = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -522,7 +511,7 @@ class LossTerm:
 
 def _absolute_times(X, table) -> np.ndarray:
     """Return |X|^T table, a slab of rows at a time: no copy of all inputs."""
-    step = max(1, SETTINGS.slab_entries // max(X.shape[1], 1))
+    step = max(1, SLAB_ENTRIES // max(X.shape[1], 1))
     total = np.zeros((X.shape[1], table.shape[1]))
     for first in range(0, X.shape[0], step):
         total += abs(X[first : first + step]).T @ table[first : first + step]

@@ -18,8 +18,7 @@ from mtldsl.problems.cross_check_blocks import (
     solved_by_reference,
     some_tasks,
 )
-from mtldsl.problems.cross_check_comparison import SETTINGS as COMPARISON
-from mtldsl.problems.cross_check_comparison import TOLERANCE, BlockCheck, CrossCheck
+from mtldsl.problems.cross_check_comparison import FORMULA_TOL, TOLERANCE, BlockCheck, CrossCheck
 from mtldsl.problems.statement_check import require_own_weights
 from mtldsl.solution.solution import Solution
 from mtldsl.utils import interrupts
@@ -332,7 +331,7 @@ def _compare(form: NormalForm, solution: Solution, backend: str | None, tol: flo
         reference_seconds=point.seconds,
         tol=(TOLERANCE[point.backend] if tol is None else tol) + solution.tol,
         learned_excess=learned_excess(form, solution),
-        formula_tolerance=max(COMPARISON.formula_tol, *(term.atom.accuracy for term in form.functions), 0.0),
+        formula_tolerance=max(FORMULA_TOL, *(term.atom.accuracy for term in form.functions), 0.0),
     )
 
 

@@ -19,19 +19,11 @@ from mtldsl.display.displayable import Comparison
 TOLERANCE = {"clarabel": 1e-7, "osqp": 1e-7, "scs": 1e-6}
 
 
-@dataclass(frozen=True)
-class ComparisonSettings:
-    """Limits of agreement.
+#: Relative difference of a point under two formulas that is rounding.
+FORMULA_TOL = 1e-9
 
-    formula_tol      : relative difference of a point under two formulas: rounding only
-    gap_rounding_tol : duality gap that is rounding
-    """
-
-    formula_tol: float = 1e-9
-    gap_rounding_tol: float = 1e-12
-
-
-SETTINGS = ComparisonSettings()
+#: Duality gap that is rounding.
+GAP_ROUNDING_TOL = 1e-12
 
 #: said of a model whose infimum is not attained
 _NO_BEST = "no weights are best, so that each side stops somewhere above the infimum: formulas and bounds are compared, not objectives and weights"
@@ -75,7 +67,7 @@ class CrossCheck(Comparison):
     learned_excess: float = (
         0.0  # of the penalties with what is shown as learned, over these with the best ones; relative
     )
-    formula_tolerance: float = SETTINGS.formula_tol  # more where an atom states a value that is less exact
+    formula_tolerance: float = FORMULA_TOL  # more where an atom states a value that is less exact
 
     @property
     def certified(self) -> bool:
@@ -114,9 +106,7 @@ class CrossCheck(Comparison):
         A point that violates a constraint may lie below the optimum: then its gap is taken to be at least
         `tol`.
         """
-        floor = (
-            self.tol if max(self.fast_violation, self.reference_violation) > 0 else SETTINGS.gap_rounding_tol
-        )
+        floor = self.tol if max(self.fast_violation, self.reference_violation) > 0 else GAP_ROUNDING_TOL
         size = max(abs(self.fast_objective), abs(self.reference_objective), self.scale)
         return float(sum(np.sqrt(2 * size * max(gap, floor) / self.strong_convexity) for gap in self.gaps))
 
@@ -273,11 +263,11 @@ class MajorizationRow(BlockRow):
             wrong.append(
                 f"{self.name}: the reference stopped {-self.difference:.1e} above the fast side's majoriser"
             )
-        if not abs(self.touching) <= SETTINGS.formula_tol:
+        if not abs(self.touching) <= FORMULA_TOL:
             wrong.append(
                 f"{self.name}: the majoriser misses the objective before the step by {self.touching:+.1e}"
             )
-        if not self.margin >= -SETTINGS.formula_tol:
+        if not self.margin >= -FORMULA_TOL:
             wrong.append(
                 f"{self.name}: after the step the majoriser is below the objective by {-self.margin:.1e}"
             )
@@ -330,10 +320,10 @@ class BlockCheck(Comparison):
     @property
     def disagreements(self) -> list[str]:
         wrong = []
-        if not self.formula_difference <= SETTINGS.formula_tol:
+        if not self.formula_difference <= FORMULA_TOL:
             wrong.append(f"the two formulas differ by {self.formula_difference:.1e} at the same point")
         gap = relative_gap(self.claimed, self.objective_by_reference, self.size)
-        if not abs(gap) <= SETTINGS.formula_tol:
+        if not abs(gap) <= FORMULA_TOL:
             wrong.append(f"the solution states the objective {self.claimed:.10g}; recomputed, it is another")
         if (
             np.isfinite(self.dual_bound)

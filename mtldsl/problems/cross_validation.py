@@ -31,7 +31,7 @@ from mtldsl.problems.proven_choice import checked_choice, choose_proven
 from mtldsl.solution.measures import OF_KINDS, Measure
 from mtldsl.solution.score import as_measure
 from mtldsl.solution.solution import Solution
-from mtldsl.solution.thresholds import best_threshold
+from mtldsl.solution.thresholds import best_thresholds
 from mtldsl.utils.progress import defaults, progress_bar
 from mtldsl.utils.validation import as_flag, as_list, as_positions, as_whole, complete, one_of, quoted
 
@@ -306,11 +306,10 @@ def thresholds_of_folds(
                 w = np.ones(len(truth[i])) if weights is None else weights[i]
                 of_task.append((scores[i], truth[i], w))
             tell(own.status)
-    cuts = np.zeros(tasks.n_tasks)
-    for i, (name, of_task) in enumerate(zip(tasks.task_names, found, strict=True)):
+    held = []
+    for of_task in found:
         z, y, w = (np.concatenate(part) for part in zip(*of_task, strict=True))
         known = ~np.isnan(z) & ~np.isnan(y)
-        if len(np.unique(y[known])) == 2:
-            weights = None if (w[known] == 1.0).all() else w[known]
-            cuts[i] = best_threshold(z[known], y[known], metric, _TYPED_FOLD_THRESHOLDS, name, weights)
+        held.append((z[known], y[known], w[known]))
+    cuts = best_thresholds(held, metric, _TYPED_FOLD_THRESHOLDS, tasks.task_names)
     return replace(solution, thresholds=cuts)

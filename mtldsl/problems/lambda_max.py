@@ -17,6 +17,7 @@ from mtldsl.normal_form.form import NormalForm
 from mtldsl.normal_form.statement import Statement
 from mtldsl.normal_form.term import FunctionTerm
 from mtldsl.problems.critical_values import AllowedSigns, critical_multiple, pull_of, scale_of, slopes_at_zero
+from mtldsl.solution.score import NotedNumber
 from mtldsl.utils.parallel import one_blas_thread
 from mtldsl.utils.validation import complete, quoted
 
@@ -185,7 +186,7 @@ def _lowest(pull: np.ndarray, scaled, fixed, high: float) -> float:
     return found
 
 
-class CriticalValue(float):
+class CriticalValue(NotedNumber):
     """A number with `exact`: whether the weights are zero exactly up to (or from) it; `note`, which says what it is if not; and `bounds`, a
     lower and an upper bound of the exact value, one of which it is.
     """
@@ -202,14 +203,6 @@ class CriticalValue(float):
 
     def __getnewargs__(self):
         return float(self), self.note, self.bounds
-
-    def __repr__(self) -> str:
-        return float.__repr__(self) + (f" ({self.note})" if self.note else "")
-
-    __str__ = __repr__
-
-    def __format__(self, spec: str) -> str:
-        return format(float(self), spec) if spec else str(self)
 
 
 @complete("write problem.lambda_max(lam), with a Parameter of this problem")

@@ -27,7 +27,7 @@ class PairedDifference:
 
     mean, low, high    : of the differences, and the interval of the t-test at the level
     better, equal, worse : rows on which a is better, equal but for rounding, worse
-    t, wilcoxon        : two-sided p-values, t NaN where all differences are one number that is not 0; t_adjusted, wilcoxon_adjusted : after the correction over all pairs
+    t, wilcoxon        : two-sided p-values, t NaN where all differences are one number that is not 0; t_adjusted, wilcoxon_adjusted : after Holm's correction over all pairs
     """
 
     a: str
@@ -53,19 +53,16 @@ class MethodComparison(Displayable):
     ranks           : (methods,) mean ranks over the rows, 1 for the best, ties shared
     friedman        : p-value of the hypothesis that all methods have the same rank; NaN for fewer than three methods
     nemenyi         : critical difference of mean ranks at the level; NaN for fewer than three methods
-    left_out        : rows without a number, which nothing here is computed of
     """
 
     names: tuple[str, ...]
     scores: np.ndarray
     higher_is_better: bool
     level: float
-    correction: str
     pairs: tuple[PairedDifference, ...]
     ranks: np.ndarray
     friedman: float
     nemenyi: float
-    left_out: tuple[int, ...] = ()
     overlap: float = 0.0
 
     def pair(self, a: str, b: str) -> PairedDifference:
@@ -131,8 +128,7 @@ class MethodComparison(Displayable):
     def _notes(self) -> list[str]:
         notes = []
         if len(self.pairs) > 1:
-            done = "not corrected" if self.correction == "none" else f"corrected by {self.correction.title()}"
-            notes.append(f"p-values of {len(self.pairs)} pairs, {done}")
+            notes.append(f"p-values of {len(self.pairs)} pairs, corrected by Holm")
         if np.isfinite(self.friedman):
             notes.append(
                 f"Friedman: p = {self.friedman:.2g}; mean ranks differ from {self.nemenyi:.2f} on (Nemenyi)"
@@ -147,10 +143,6 @@ class MethodComparison(Displayable):
                 f"t-tests: variances grow by {self.overlap:.3g} of themselves a row, as training rows of folds overlap; "
                 "the tests of ranks do not know it, and their p are too small"
             )
-        if self.left_out:
-            notes.append(
-                f"left out, as a score is not a finite number: rows {', '.join(str(k) for k in self.left_out)}"
-            )
         return notes
 
 
@@ -160,9 +152,7 @@ def compare(
     *,
     higher_is_better: bool | None = None,
     level: float = 0.95,
-    correction: str = "holm",
     test_share: float | None = None,
-    drop_missing: bool = False,
 ) -> MethodComparison:
     r"""Compare methods by their scores on the same folds or data sets.
 
@@ -179,14 +169,10 @@ def compare(
         True unless given; cross-validations know it.
     level : number in (0, 1), default 0.95
         The level of the intervals, and of the critical difference.
-    correction : {"holm", "none"}
-        The correction of the p-values over all pairs.
     test_share : number in (0, 1), optional
         Share of the rows that each fold tests. Training sets of folds overlap, and a plain t-test then finds too much: the variance becomes
         $(1/n + s / (1 - s))$ times that of the differences (Nadeau and Bengio). Cross-validations with k folds have s = 1/k.
         Tests of ranks (Wilcoxon, Friedman) are not corrected.
-    drop_missing : bool, default False
-        Leave out rows on which a score is NaN; the result lists them.
 
     Raises
     ------
@@ -219,7 +205,6 @@ def compare(
     from scipy.stats import rankdata
 
     level = checked_level(level, "compare(..., level")
-    one_of(correction, ("holm", "none"), "compare(..., correction")
     names, columns, folds, better = _read(methods)
     if higher_is_better is None:
         higher_is_better = better is not False
@@ -237,17 +222,13 @@ def compare(
             term=f"compare(..., test_share={quoted(test_share)})",
         )
     scores = np.array(columns, float).T
-    missing = np.flatnonzero(~np.isfinite(scores).all(axis=1))
-    drop_missing = as_flag(drop_missing, "compare(..., drop_missing")
-    if missing.size and not drop_missing:
-        row = int(missing[0])
-        name = names[int(np.flatnonzero(~np.isfinite(scores[row]))[0])]
+    if not np.isfinite(scores).all():
+        row, column = np.argwhere(~np.isfinite(scores))[0]
         raise DataError(
             f"row {row} is not a finite number",
-            term=f"compare(...): scores of {name!r}",
-            write_instead="write drop_missing=True to leave such rows out of all methods",
+            term=f"compare(...): scores of {names[column]!r}",
+            write_instead="leave the row out of all methods, as DataFrame(scores).dropna() does",
         )
-    scores = np.delete(scores, missing, axis=0)
     if (np.abs(scores) > MAX_MAGNITUDE).any():
         row, column = np.argwhere(np.abs(scores) > MAX_MAGNITUDE)[0]
         raise DataError(
@@ -257,7 +238,7 @@ def compare(
         )
     if len(scores) < 3:
         raise DataError(
-            f"there are {len(scores)} rows on which all methods have a number, and tests need three or more",
+            f"there are {len(scores)} rows, and tests need three or more",
             term="compare(...)",
         )
     overlap = share / (1 - share)
@@ -265,8 +246,7 @@ def compare(
         _paired(names[i], names[j], scores[:, [i, j]], higher_is_better, level, overlap)
         for i, j in itertools.combinations(range(len(names)), 2)
     ]
-    adjust = holm if correction == "holm" else np.array
-    t, w = adjust([p.t for p in pairs]), adjust([p.wilcoxon for p in pairs])
+    t, w = holm([p.t for p in pairs]), holm([p.wilcoxon for p in pairs])
     pairs = [
         replace(pair, t_adjusted=float(a), wilcoxon_adjusted=float(b))
         for pair, a, b in zip(pairs, t, w, strict=True)
@@ -275,9 +255,8 @@ def compare(
     ranks = rankdata(-tied if higher_is_better else tied, axis=1).mean(axis=0)
     friedman, nemenyi = _over_ranks(tied, level)
     return MethodComparison(
-        tuple(names), scores, higher_is_better, level, correction, tuple(pairs), ranks, friedman, nemenyi,
-        tuple(int(k) for k in missing), overlap,
-    )  # fmt: skip
+        tuple(names), scores, higher_is_better, level, tuple(pairs), ranks, friedman, nemenyi, overlap
+    )
 
 
 def _read(methods) -> tuple[list[str], list[np.ndarray], float, bool | None]:
@@ -307,7 +286,7 @@ def _read(methods) -> tuple[list[str], list[np.ndarray], float, bool | None]:
             "methods have unlike numbers of scores: "
             + ", ".join(f"{name!r} {len(column)}" for name, column in zip(names, columns, strict=True)),
             term="compare(...)",
-            write_instead="give every method a score on every row, NaN where there is none",
+            write_instead="give every method a score on every row",
         )
     return names, columns, 0.0, None
 

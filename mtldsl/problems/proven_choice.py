@@ -116,11 +116,6 @@ class Cell:
     worst: float
     radius: tuple[float, float]
 
-    @property
-    def is_halved(self) -> bool:
-        """Tell whether halves of it have balls that are much smaller."""
-        return self.radius[1] > SETTINGS.radius_ratio * self.radius[0] and self.is_wide(self.low, self.high)
-
     @staticmethod
     def is_wide(low: float, high: float) -> bool:
         """Tell whether there is room for another value between the two."""
@@ -248,7 +243,10 @@ class ProvenChoice:
             cell = self._heap[0][2]
             if self._gain(cell) <= self.asked.regret:
                 break
-            if cell.is_halved:
+            shrinks = (
+                cell.radius[1] > SETTINGS.radius_ratio * cell.radius[0]
+            )  # halves have much smaller balls
+            if shrinks and cell.is_wide(cell.low, cell.high):
                 middle = math.sqrt(cell.low * cell.high)
                 halves = [(cell.low, middle, cell.bracket), (middle, cell.high, cell.bracket)]
                 self._divide([cell], halves)

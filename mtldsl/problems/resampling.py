@@ -39,7 +39,7 @@ class StabilitySelection:
     values         the values of the parameter, the most regularised first; `used`, how many of them count
     frequencies    (values, d, m) the share of halves in which a weight is not zero; feature_frequencies (values, d), in which any of a
                    feature's is not
-    probabilities  (d,) the largest of feature_frequencies over the values that count; weight_probabilities (d, m) of frequencies
+    probabilities  (d,) the largest of feature_frequencies over the values that count
     selected       names of the features whose probability is at least the threshold, the most probable first
     chosen         q, how many features a half chooses anywhere among the values that count, on average
     expected_false q^2 / ((2 threshold - 1) d): no more of the features that have no influence are expected among those selected, where
@@ -92,10 +92,6 @@ class StabilitySelection:
     @property
     def probabilities(self) -> np.ndarray:
         return self.feature_frequencies[: self.used].max(axis=0, initial=0.0)
-
-    @property
-    def weight_probabilities(self) -> np.ndarray:
-        return self.frequencies[: self.used].max(axis=0, initial=0.0)
 
     @property
     def selected(self) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,19 +20,11 @@ from mtldsl.solution.solution import Solution
 STRENGTHS = np.geomspace(10.0, 1e-4, 11)
 
 
-@dataclass(frozen=True)
-class SeparateModelSettings:
-    """Accuracy of separate models.
+#: Folds that choose a strength.
+FOLDS = 3
 
-    folds   : folds that choose a strength
-    gap_tol : relative gap of every solve
-    """
-
-    folds: int = 3
-    gap_tol: float = 1e-4
-
-
-SETTINGS = SeparateModelSettings()
+#: Relative gap of every solve.
+GAP_TOL = 1e-4
 
 
 def separate_models(tasks: Tasks | None, thresholds: Metric | None = None) -> Solution | None:
@@ -61,14 +52,12 @@ def separate_models(tasks: Tasks | None, thresholds: Metric | None = None) -> So
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = problem.cross_validate(
-                lam, values, folds=SETTINGS.folds, metric=metric, refit=False, tol=SETTINGS.gap_tol
-            )
+            found = problem.cross_validate(lam, values, folds=FOLDS, metric=metric, refit=False, tol=GAP_TOL)
             lam.value = _best(found.table, tasks)
-            solution = problem.solve(tol=SETTINGS.gap_tol)
+            solution = problem.solve(tol=GAP_TOL)
             if thresholds is None or not labels:
                 return solution
-            return thresholds_of_folds(problem, solution, thresholds, tol=SETTINGS.gap_tol)
+            return thresholds_of_folds(problem, solution, thresholds, tol=GAP_TOL)
     except MTLError:  # such as a task of fewer labels than folds
         return None
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,20 +21,11 @@ from mtldsl.normal_form.statement import Statement
 from mtldsl.normal_form.terms.structure_term import StructureTerm, function_value
 from mtldsl.solution.solution import Solution
 
+#: Difference relative to the sum of the terms' absolute values that is agreement; sums in two orders differ by less.
+AGREEMENT_TOL = 1e-9
 
-@dataclass(frozen=True)
-class CheckSettings:
-    """Limits of agreement.
-
-    agreement_tol  : difference relative to the sum of the terms' absolute values that is agreement; sums in two orders differ by less
-    underflow_size : below this numbers have fewer digits than others, or are zero
-    """
-
-    agreement_tol: float = 1e-9
-    underflow_size: float = 1e-290
-
-
-SETTINGS = CheckSettings()
+#: Below this numbers have fewer digits than others, or are zero.
+UNDERFLOW_SIZE = 1e-290
 
 
 log = logging.getLogger("mtldsl")
@@ -124,7 +114,7 @@ class _StatementComparison:
         claimed = self.solution.objective
         values = [self._value(term) for term in self.terms]
         total, size = sum(values), sum(map(abs, values))
-        if abs(total - claimed) <= SETTINGS.agreement_tol * size + SETTINGS.underflow_size:
+        if abs(total - claimed) <= AGREEMENT_TOL * size + UNDERFLOW_SIZE:
             return
         if not math.isfinite(claimed) and (not math.isfinite(total) or self.is_cut_short):
             return
@@ -133,7 +123,7 @@ class _StatementComparison:
             map(self._in_parts, self.terms)
         ):  # what is claimed of few rows is off by what their sums have lost
             roundings = [one + self.solution.certificate.rounding / len(roundings) for one in roundings]
-        if abs(total - claimed) <= SETTINGS.agreement_tol * size + sum(roundings):
+        if abs(total - claimed) <= AGREEMENT_TOL * size + sum(roundings):
             return
         self._blame(values, roundings)
 
@@ -179,7 +169,7 @@ class _StatementComparison:
         claimed, worst = self._claimed(), ("", 0.0, 0.0, 0.0)
         for text, (value, rounding) in typed.items():
             own = claimed.get(text, 0.0) + (self.form.constant if _is_given(text, self.terms) else 0.0)
-            off = abs(own - value) - rounding - SETTINGS.agreement_tol * abs(value)
+            off = abs(own - value) - rounding - AGREEMENT_TOL * abs(value)
             if off > worst[1] or not math.isfinite(off):
                 worst = (text, off if math.isfinite(off) else math.inf, value, own)
         total = sum(values)
@@ -229,8 +219,8 @@ class _StatementComparison:
             values: Any = [point.value(term) for term in terms]
             if not values or None in values or not np.isfinite([claimed[text], *values]).all():
                 continue
-            off, size = abs(sum(values) - claimed[text]) - SETTINGS.underflow_size, sum(map(abs, values))
-            allowed = SETTINGS.agreement_tol * size
+            off, size = abs(sum(values) - claimed[text]) - UNDERFLOW_SIZE, sum(map(abs, values))
+            allowed = AGREEMENT_TOL * size
             if off > allowed and off > allowed + sum(map(point.rounding, terms)):
                 raise _fault(
                     text,
@@ -259,9 +249,9 @@ class _StatementComparison:
         plain = [c for c in self.constraints if not isinstance(c, RangeConstraint)]
         outside = [self.point.violation(c) for c in plain]
         claimed, worst = self.solution.violation, max(outside, default=0.0)
-        if abs(worst - claimed) > SETTINGS.agreement_tol * abs(worst):
+        if abs(worst - claimed) > AGREEMENT_TOL * abs(worst):
             for c, own in zip(plain, outside, strict=True):
-                if own - claimed > SETTINGS.agreement_tol * own + self.point.rounding_of_violation(c):
+                if own - claimed > AGREEMENT_TOL * own + self.point.rounding_of_violation(c):
                     raise _fault(
                         c.text,
                         f"the solution violates it by {own:.6g}, and the solve claims {claimed:.6g} at most",
@@ -296,7 +286,7 @@ class _StatementComparison:
                 "trace": float(values.sum()) - c.value,
             }
             outside = sides[c.bound]
-        if outside > SETTINGS.agreement_tol * (c.value if c.bound != "lower" else max(c.value, 1e-3 * size)):
+        if outside > AGREEMENT_TOL * (c.value if c.bound != "lower" else max(c.value, 1e-3 * size)):
             raise _fault(c.text, f"what was learned violates it by {outside:.6g}")
 
     # ------------------------------------------------------------------------------------------------- weights
@@ -324,7 +314,7 @@ class _StatementComparison:
 
     def _same(self, term: Any, given: Any, typed: np.ndarray, sizes) -> None:
         off = np.inf if given is None or given.shape != typed.shape else np.abs(given - typed)
-        if np.all(off <= SETTINGS.agreement_tol * np.abs(typed)) or np.all(off <= 1e3 * _EPS * sizes()):
+        if np.all(off <= AGREEMENT_TOL * np.abs(typed)) or np.all(off <= 1e3 * _EPS * sizes()):
             return
         raise _fault(
             term.text, "solution.W or solution.intercept is not what this loss makes of the solution's blocks"
@@ -333,7 +323,7 @@ class _StatementComparison:
 
 def _are_near(own: Any, typed: Any, sizes: Any) -> bool:
     """Tell whether numbers are the same but for rounding."""
-    return bool(np.all(np.abs(own - typed) <= SETTINGS.agreement_tol * sizes + SETTINGS.underflow_size))
+    return bool(np.all(np.abs(own - typed) <= AGREEMENT_TOL * sizes + UNDERFLOW_SIZE))
 
 
 def _key(term: Any, terms: Any) -> str:

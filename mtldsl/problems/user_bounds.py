@@ -31,19 +31,11 @@ from mtldsl.utils.validation import as_flag, as_float, quoted
 # What is told of a bound that somebody computed by hand.
 
 
-@dataclass(frozen=True)
-class UserBoundSettings:
-    """Limits of what a condition fails by, relative to the size of what it is about.
+#: A condition that fails by more, relative to the size of what it is about, is a mistake; below, it is rounding.
+CONDITION_TOL = 1e-9
 
-    condition_tol : more than rounding, less than a mistake
-    solver_tol    : below this, it is what a solver left
-    """
-
-    condition_tol: float = 1e-9
-    solver_tol: float = 1e-4
-
-
-SETTINGS = UserBoundSettings()
+#: Below this, it is what a solver left.
+SOLVER_TOL = 1e-4
 
 
 @dataclass(frozen=True)
@@ -56,7 +48,7 @@ class Condition:
 
     @property
     def holds(self) -> bool:
-        return self.by <= SETTINGS.condition_tol
+        return self.by <= CONDITION_TOL
 
 
 @dataclass(frozen=True, repr=False)
@@ -230,7 +222,7 @@ def _judged(form: NormalForm, u, v) -> tuple[tuple[Condition, ...], float]:
 def _nearly(conditions) -> str:
     """Multipliers as a solver leaves them are stationary to its accuracy only: said where nothing else fails."""
     failing = [one for one in conditions if not one.holds]
-    if failing and all(one.what.startswith("stationary") and one.by < SETTINGS.solver_tol for one in failing):
+    if failing and all(one.what.startswith("stationary") and one.by < SOLVER_TOL for one in failing):
         return "They are nearly stationary: repair=True makes them so, and check_bound(solution) takes those that a certificate rests on."
     return ""
 
@@ -339,7 +331,7 @@ def _in_function_domains(form: NormalForm, v) -> Iterator[Condition]:
                 moved = np.abs(one - np.asarray(f.atom.dual_project(one))).max() / max(
                     np.abs(one).max(), 1e-300
                 )
-                away = max(float(moved), 2.0 * SETTINGS.condition_tol)
+                away = max(float(moved), 2.0 * CONDITION_TOL)
             yield Condition(f"the conjugate of {f.typed} is finite", away, "its multipliers")
 
 

@@ -297,10 +297,6 @@ def _is_vector(given: Any) -> bool:
     return hasattr(given, "__len__") and not isinstance(given, str) and all(map(np.isscalar, given))
 
 
-def _is_table(tasks, given: Sequence) -> bool:
-    return tasks.is_shared and len(given) == tasks.X.shape[0]
-
-
 def _flat(loss: LossTerm, given: Any) -> np.ndarray:
     tasks = loss.tasks
     shapes = f"({tasks.n_samples},), a list of one vector a task"
@@ -309,7 +305,8 @@ def _flat(loss: LossTerm, given: Any) -> np.ndarray:
         if tasks.mask is not None:
             shapes += "; labels that are missing have none, in a table anything"
     vectors = isinstance(given, Sequence) and not isinstance(given, str) and all(map(_is_vector, given))
-    if vectors and len(given) not in (tasks.n_tasks, tasks.n_samples) and not _is_table(tasks, given):
+    rows = tasks.X.shape[0] if tasks.is_shared else tasks.n_samples
+    if vectors and len(given) not in (tasks.n_tasks, tasks.n_samples, rows):
         raise ModelError(
             f"{tasks.n_tasks} tasks, and the list has {len(given)} vectors; multipliers of {loss.typed} are {shapes}"
         )

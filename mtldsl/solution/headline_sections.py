@@ -134,11 +134,6 @@ class ReportContext:
         """The solution of the tasks that are scored."""
         return of_tasks(self.solution, self.tasks)
 
-    @property
-    def n_absent(self) -> int:
-        """Tasks that were learned, and have no rows here."""
-        return len(self.solution.task_names) - len(self.judged.task_names)
-
     @cached_property
     def n_seen(self) -> int | None:
         """Return how many of the rows scored are among those learned from; None where that is not known."""
@@ -265,12 +260,12 @@ def check(facts: ReportContext) -> PageSection | None:
     found = facts.cross_check
     if found is None:
         return None
-    text = [
-        "cvxpy solved the same model from formulas of its own, and both answers were held against each other."
-    ]
     if not hasattr(found, "agrees"):
         return PageSection("Cross-check", [f"There is none: {found}."])
-    return PageSection("Cross-check", text, [found._panel()])
+    text = (
+        "cvxpy solved the same model from formulas of its own, and both answers were held against each other."
+    )
+    return PageSection("Cross-check", [text], [found._panel()])
 
 
 def validation(facts: ReportContext) -> PageSection | None:
@@ -458,13 +453,12 @@ def _judged(facts: ReportContext) -> list[str]:
     ends = "" if np.isnan(low) or not first.sound else f" ({shortened(low)} to {shortened(high)})"
     said = f"{'WARNING: on' if facts.flatters else 'On'} {facts.rows}, its {first.name}{mean} is {shortened(score)}{ends}"
     said += "" if np.isnan(guess) else f", a guess has {shortened(guess)}: {_compare_to_guess(first)}"
-    beside, n = first.beside_separate, facts.n_absent
+    beside, learned = first.beside_separate, len(facts.solution.task_names)
     found = [f"{said}." + (f" {beside[0].upper()}{beside[1:]}." if beside else "")]
+    n = learned - len(facts.judged.task_names)
     if n:
         have, are = ("has", "is") if n == 1 else ("have", "are")
-        found.append(
-            f"{several(n, 'task')} of {len(facts.solution.task_names):,} {have} no rows here, and {are} not scored."
-        )
+        found.append(f"{several(n, 'task')} of {learned:,} {have} no rows here, and {are} not scored.")
     return found
 
 

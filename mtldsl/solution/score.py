@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -106,7 +107,21 @@ _BY_NAME: dict[str, Counted] = {
 }
 
 
-class Score(float):
+class NotedNumber(float):
+    """A number that prints with its note, "" where there is nothing to say."""
+
+    note: Any
+
+    def __repr__(self) -> str:
+        return float.__repr__(self) + (f" ({self.note})" if self.note else "")
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return format(float(self), spec) if spec else str(self)
+
+
+class Score(NotedNumber):
     """A number with `by_task` (m,), NaN where a task has none; `left_out`, the names of these tasks. by_task is None for measures of
     whole rows.
 
@@ -135,14 +150,6 @@ class Score(float):
             return ""
         names = ", ".join(map(repr, self.left_out[:4])) + ", ..." * (len(self.left_out) > 4)
         return f"{len(self.left_out)} of {self.n_tasks} tasks left out: {names}"
-
-    def __repr__(self) -> str:
-        return float.__repr__(self) + (f" ({self.note})" if self.note else "")
-
-    __str__ = __repr__
-
-    def __format__(self, spec: str) -> str:
-        return format(float(self), spec) if spec else str(self)
 
 
 def mean_score(by_task: np.ndarray, names: Sequence[str], weights: np.ndarray | None = None) -> Score:

@@ -24,6 +24,7 @@ from mtldsl.solution.predictors import (
     require_suited,
 )
 from mtldsl.solution.score import Counted, Score, as_measure, counted_measures, evaluate, mean_score
+from mtldsl.utils.parallel import slabs
 from mtldsl.utils.validation import as_count, as_whole, check_seed, generator, quoted
 
 # --------------------------------------------------------------------------------------------------------------
@@ -227,13 +228,15 @@ def resample_measure(
 
     labels = _digest(*truth)
     rows = labels, str(rng.bit_generator.state), None if units is None else _digest(np.asarray(units))
-    draws = (draw_counts(tasks, units, rng) for _ in range(n))
     quick = counted_measures(by) if weights is None else None
-    if quick is None:
+    found: list[Score] = []
+    for part in slabs(n, max(1, SETTINGS.counted_entries // len(tasks.targets))):
+        draws = [draw_counts(tasks, units, rng) for _ in range(n)[part]]
+        if quick is not None:
+            found += _of_counts(quick, tasks, truth, predicted, np.array(draws, float))
+            continue
         each = ([times] * tasks.n_tasks if tasks.is_shared else tasks.per_task(times) for times in draws)
-        found = [score([np.repeat(np.arange(len(one)), one) for one in times]) for times in each]
-    else:
-        found = _of_counts(quick, tasks, truth, predicted, draws)
+        found += [score([np.repeat(np.arange(len(one)), one) for one in times]) for times in each]
     return ScoreIntervals(by.name, tasks.task_names, score(None), found, level, rows)
 
 
@@ -245,29 +248,15 @@ def _digest(*arrays: np.ndarray) -> str:
     return found.hexdigest()
 
 
-def _of_counts(quick: Counted, tasks: Tasks, truth, predicted, draws) -> list[Score]:
-    there = [~(np.isnan(y) | np.isnan(p)) for y, p in zip(truth, predicted, strict=True)]
-    found: list[Score] = []
-    waiting: list[np.ndarray] = []
-
-    def settle() -> None:
-        times = np.stack(waiting).astype(float)
-        ends = np.cumsum([0, *map(len, truth)])
-        table = np.full((len(times), len(truth)), np.nan)
-        for i, (y, p, has) in enumerate(zip(truth, predicted, there, strict=True)):
-            own = times if tasks.is_shared else times[:, ends[i] : ends[i + 1]]
-            if has.any():
-                table[:, i] = quick(y[has], p[has], own[:, has])
-        found.extend(mean_score(row, tasks.task_names) for row in table)
-        waiting.clear()
-
-    for times in draws:
-        waiting.append(times)
-        if len(waiting) * len(times) >= SETTINGS.counted_entries:
-            settle()
-    if waiting:
-        settle()
-    return found
+def _of_counts(quick: Counted, tasks: Tasks, truth, predicted, times: np.ndarray) -> list[Score]:
+    """The scores of samples, of which every row of `times` says how often rows are there."""
+    ends = np.cumsum([0, *map(len, truth)])
+    table = np.full((len(times), len(truth)), np.nan)
+    for i, (y, p) in enumerate(zip(truth, predicted, strict=True)):
+        own, has = times if tasks.is_shared else times[:, ends[i] : ends[i + 1]], ~(np.isnan(y) | np.isnan(p))
+        if has.any():
+            table[:, i] = quick(y[has], p[has], own[:, has])
+    return [mean_score(row, tasks.task_names) for row in table]
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -100,32 +100,6 @@ _NOISE_LEVELS: Any = LazyField(lambda: None)
 _MULTIPLIERS: Any = LazyField(dict)
 _FORMULA: Any = LazyField(lambda: None)
 
-#: attributes that warm starts, proofs and files ask
-_OF_PROOFS = frozenset(
-    [
-        "blocks",
-        "compile_seconds",
-        "description",
-        "edge_usage",
-        "formula",
-        "imputation",
-        "kernel_map",
-        "label_graph",
-        "learned",
-        "loss",
-        "majorizations",
-        "proof",
-        "schema",
-        "scaling",
-        "spread",
-        "starts",
-        "state",
-        "tol",
-        "trained_on",
-        "unattained",
-    ]
-)
-
 
 @dataclass(eq=False)  # comparing arrays entry by entry would make `solutions.index(best)` an error
 class Solution(Displayable):
@@ -368,10 +342,6 @@ class Solution(Displayable):
 
     def __repr__(self) -> str:
         return f"<Solution {self}>"
-
-    def __dir__(self) -> list[str]:
-        """Return what a user reads; what warm starts, proofs and files ask is not listed, and works all the same."""
-        return [name for name in super().__dir__() if name not in _OF_PROOFS]
 
     def _panel(self) -> Panel:
         return panel_of(self)

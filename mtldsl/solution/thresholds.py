@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from mtldsl.atoms.metrics.metric import Metric
@@ -75,6 +77,16 @@ def best_threshold(
     slack = 4 * np.finfo(float).eps * np.max(np.abs(delta[allowed]))
     good = candidates[allowed & (delta <= best + slack)]
     return float(good[np.argmin(np.abs(good))])
+
+
+def best_thresholds(tasks: Iterable[tuple], metric: Metric, typed: str, names: Iterable) -> np.ndarray:
+    """(m,) the best threshold of every task's (scores, labels, weights); 0 where there are none of both classes."""
+    found = []
+    for name, (z, y, w) in zip(names, tasks, strict=False):
+        weights = None if (w == 1.0).all() else w
+        both = len(np.unique(y)) == 2
+        found.append(best_threshold(z, y, metric, typed, name, weights) if both else 0.0)
+    return np.array(found)
 
 
 def _refuse(metric: Metric, y, at_task: str) -> None:

@@ -129,7 +129,6 @@ def test_probabilities_are_the_shares_of_halves():
     assert np.allclose(shares, shares.round())
     assert (found.feature_frequencies >= found.frequencies.max(axis=2)).all()
     assert (found.probabilities == 1.0).all()
-    assert np.array_equal(found.weight_probabilities, found.frequencies.max(axis=0))
     strict = problem.stability_selection(lam, [2 * top, 1e-3 * top], n=4)
     assert strict.used == 1 and strict.selected == [] and strict.expected_false == 0.0
 

@@ -12,7 +12,7 @@ ESTIMATORS = (
     estimators.MultiTaskClassifier(lam=0.1, one_class="skip", class_weight="balanced", tol=1e-10),
     estimators.GroupedMultiTaskRegressor(), estimators.GroupedMultiTaskClassifier(), estimators.PLST(),
     estimators.LabelGraphClassifier(lam=1.0, tol=1e-3), estimators.KernelMultiTaskClassifier(C=0.1, tol=1e-3),
-    estimators.MultiTaskRegressorCV(n_values=2, cv=2, per_task=True, tol=1e-10),
+    estimators.MultiTaskRegressorCV(n_values=2, cv=2, tol=1e-10),
     estimators.MultiTaskClassifierCV(n_values=2, cv=2, tol=1e-10),
     estimators.GroupedMultiTaskRegressorCV(n_values=2, cv=2, tol=1e-10),
     estimators.GroupedMultiTaskClassifierCV(n_values=2, cv=2, tol=1e-10),

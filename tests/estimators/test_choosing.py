@@ -17,7 +17,6 @@ from mtldsl.estimators import (
     MultiTaskKFold,
     MultiTaskRegressor,
     MultiTaskRegressorCV,
-    OneClassWarning,
     scorer,
 )
 from mtldsl.problems.problem import Problem
@@ -83,17 +82,6 @@ def test_one_standard_error_takes_the_strongest_within_it():
     assert modest.best_index_ == within[0] < best.best_index_
     scores = np.stack([results[f"split{k}_test_score"] for k in range(5)])
     np.testing.assert_allclose(results["standard_error"], scores.std(axis=0, ddof=1) / np.sqrt(5))
-
-
-def test_a_value_a_task_is_chosen_alone_if_nothing_is_shared():
-    X, y = numbers()
-    model, folds = "squared_loss(W, tasks) + lam * l1_norm(W)", KFold(4)
-    together = MultiTaskRegressorCV(model, values=VALUES, cv=folds, per_task=True, tol=1e-9).fit(X, y)
-    for i in range(3):
-        alone = MultiTaskRegressorCV(model, values=VALUES, cv=folds, tol=1e-9).fit(X, y[:, i])
-        assert together.best_value_[i] == alone.best_value_
-        np.testing.assert_allclose(together.coef_[i], alone.coef_, atol=1e-3)
-        np.testing.assert_allclose(together.predict(X)[:, i], alone.predict(X), atol=1e-3)
 
 
 @pytest.mark.slow
@@ -163,7 +151,6 @@ def test_groups_are_tasks_in_every_fold():
     ({"eps": 2.0}, "between 0 and 1"),
     ({"cv": 1}, "number of folds >= 2"),
     ({"cv": 1000}, "n_samples = 60"),
-    ({"per_task": True, "scoring": "r2"}, "leave scoring out"),
     ({"scoring": "zebra"}, "or a name of scikit-learn's scorers"),
     ({"rho": 1.0}, "no parameter 'rho'"),
     ({"model": "square_root_loss(W, tasks) + mu * log_rank(W, eps=e)", "mu": 1.0, "parameter": "e", "values": [1.0]}, "GridSearchCV"),
@@ -186,20 +173,6 @@ def test_a_fold_without_a_class_does_not_end_the_search():
         MultiTaskClassifierCV().fit(X, np.zeros(len(X)))
 
 
-def test_a_value_per_task_over_jobs_and_beside_one_class(each_backend):
-    X, Y = labels()
-    Y = np.column_stack([Y[:, 0], np.zeros(len(Y), dtype=int), Y[:, 1:]])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OneClassWarning)
-        one, two = (
-            MultiTaskClassifierCV(n_values=5, cv=3, per_task=True, n_jobs=n).fit(X, Y) for n in (None, 2)
-        )
-    assert np.array_equal(one.best_value_, two.best_value_) and np.array_equal(one.coef_, two.coef_)
-    for k, i in enumerate([0, 2, 3]):
-        assert np.array_equal(one.coef_[i], one.solutions_[i].coef[:, k])
-    assert not one.coef_[1].any()
-
-
 def test_ids_of_text_and_numbers_are_dealt_over_folds():
     """They have no order: sorting them was a TypeError."""
     X, y, ids, _ = rows_of_tasks()
@@ -210,29 +183,8 @@ def test_ids_of_text_and_numbers_are_dealt_over_folds():
     assert set(fitted.tasks_.tolist()) == {"none", 1, 2}
 
 
-@pytest.mark.slow
-def test_a_value_for_every_task_of_one_long_table():
-    X, y, ids, words = rows_of_tasks()
-    model = "squared_loss(W, tasks) + lam * ridge(W)"  # tasks share nothing: a task's choice is that of its rows alone
-    values = [100.0, 1.0, 0.01]
-    rows = np.arange(len(y))
-    folds = [(np.flatnonzero(rows % 3 != k), np.flatnonzero(rows % 3 == k)) for k in (1, 2, 0)]
-    fitted = GroupedMultiTaskRegressorCV(model, values=values, cv=folds, per_task=True).fit(X, y, groups=ids)
-    assert len(fitted.best_value_) == len(fitted.tasks_) == 3
-    for i, name in enumerate(fitted.tasks_):
-        own = ids == name
-        alone = np.cumsum(own) - 1
-        mine = [(alone[train[own[train]]], alone[test[own[test]]]) for train, test in folds]
-        single = GroupedMultiTaskRegressorCV(model, values=values, cv=mine).fit(X[own], y[own])
-        assert fitted.best_value_[i] == single.best_value_
-        assert np.allclose(fitted.coef_[i], single.coef_[0], atol=1e-4)
-    labelled = GroupedMultiTaskClassifierCV(values=values, cv=3, per_task=True).fit(X, words, groups=ids)
-    assert len(labelled.best_value_) == 3 and labelled.score(X, words, groups=ids) > 0.7
-
-
-@for_each("place", ["a fold", "a fold with a scorer", "the last fit"])
+@for_each("place", ["a fold", "a fold with a scorer"])
 def test_an_interrupt_leaves_no_choice_among_missing_scores(monkeypatch, place):
-    """Wherever it came: with `per_task` the last fit needs one solution a value chosen."""
     walked, begun, asked = Problem.path, [], []
 
     def path(self, parameter, values, **options):
@@ -251,7 +203,7 @@ def test_an_interrupt_leaves_no_choice_among_missing_scores(monkeypatch, place):
         monkeypatch.setattr(interrupts, "is_signal_pending", pending)
     else:
         monkeypatch.setattr(Problem, "path", path)
-    chosen = {"scoring": "r2"} if place == "a fold with a scorer" else {"per_task": True}
+    chosen = {"scoring": "r2"} if place == "a fold with a scorer" else {}
     with pytest.raises(KeyboardInterrupt):
         MultiTaskRegressorCV(values=VALUES, cv=2, **chosen).fit(X, Y)
     assert (len(asked), len(begun)) == ((2, 0) if place == "a fold" else (0, 1))
@@ -342,7 +294,6 @@ def test_a_regret_chooses_among_all_values_with_a_proof():
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"per_task": True}, "leave per_task out"),
         ({"scoring": lambda estimator, X, y: 1.0}, "cannot be bounded"),
         ({"class_weight": "balanced"}, "count in learning and not in scores"),
         ({"regret": -1.0}, "a number above 0"),

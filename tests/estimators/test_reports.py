@@ -157,25 +157,6 @@ def test_importances_are_in_the_order_of_the_summary(piped):
     )
 
 
-def test_a_value_per_task_shows_the_weights_that_predict(tmp_path):
-    rng = np.random.default_rng(0)
-    rows = rng.normal(size=(40, 4))
-    y = rows @ rng.normal(size=(4, 3)) + np.array([0.1, 1.0, 5.0]) * rng.normal(size=(40, 3))
-    fitted = MultiTaskRegressorCV(penalty="l1_norm", per_task=True, n_values=8, cv=3).fit(rows, y)
-    assert len(set(fitted.best_index_.tolist())) > 1
-    table = fitted.frame()
-    np.testing.assert_array_equal(table.iloc[:-1], fitted.coef_.T)
-    np.testing.assert_array_equal(table.iloc[-1], fitted.intercept_)
-    proven = fitted.solution_  # stays as it was proven
-    for same in (proven["W"], proven.certificate.blocks["W"]):
-        np.testing.assert_array_equal(proven.W, same)
-    assert not np.array_equal(fitted.coef_.T, proven.W)
-    sizes = np.linalg.norm(fitted.coef_ * rows.std(axis=0), axis=0)
-    np.testing.assert_allclose(fitted.importances().sort_index(), sizes / sizes.sum())
-    with pytest.raises(DataError, match=r"a solution for every task.*write per_task=False"):
-        fitted.report(tmp_path / "fit.html", rows, y)
-
-
 def test_rows_of_unknown_tasks_are_left_out_with_a_warning(tmp_path):
     rows, known = X[["age", "iron"]][LEARN], np.repeat(["a", "b"], 40)
     fitted = GroupedMultiTaskRegressor(unseen="mean").fit(rows, X["salt"][LEARN], groups=known)

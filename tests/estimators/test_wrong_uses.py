@@ -67,7 +67,6 @@ WRONG = {
     "a row alone": (lambda: MultiTaskRegressor().fit(X, Y).predict(X[0]), DataError, ["Reshape your data"]),
     "no certificate yet": (lambda: MultiTaskRegressor().certificate_, NotFittedError, ["not fitted yet"]),
     # targets
-    "per_task": (lambda: MultiTaskRegressorCV(per_task="yes").fit(X, Y), ModelError, ["per_task='yes'", "per_task=True"]),
     "one_standard_error": (lambda: MultiTaskRegressorCV(one_standard_error=1).fit(X, Y), ModelError, ["one_standard_error=1"]),
     "nothing but NaN": (lambda: MultiTaskRegressor().fit(X, Y * np.nan), DataError, ["Input y contains NaN alone"]),
     "y without columns": (lambda: MultiTaskRegressor().fit(X, Y[:, :0]), DataError, ["no columns"]),

@@ -29,7 +29,6 @@ BOUNDS = [Range(0.01, 100.0), Range(0.01, 100.0)]
         ({"weight_decay": -1.0}, "weight_decay must be a number >= 0"),
         ({"weight_decay": float("nan")}, "weight_decay must be a number >= 0"),
         ({"learning_rate": 0}, "learning_rate must be a number > 0"),
-        ({"activation": "sine"}, "activation='sine'.*write one of 'relu', 'tanh'"),
         ({"random_state": "zero"}, "random_state='zero'"),
         ({"threads": 0}, "threads must be a whole number"),
         ({"patience": -1}, "patience must be a whole number"),
@@ -38,13 +37,6 @@ BOUNDS = [Range(0.01, 100.0), Range(0.01, 100.0)]
 def test_options_are_checked_where_they_are_typed(network, options, message):
     with pytest.raises(mtl.ModelError, match=f"{network.__name__}.*{message}"):
         network(**options)
-
-
-def test_updates_come_every_step_or_every_epoch():
-    with pytest.raises(
-        mtl.ModelError, match=r"MultiTaskNetwork\(update='never'\): write \"step\" or \"epoch\""
-    ):
-        MultiTaskNetwork(update="never")
 
 
 @for_each("structure, message", [

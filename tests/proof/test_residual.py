@@ -1,7 +1,5 @@
 """Blocks that no term bounds: their residual is judged in the unit of every column, and what is left of it is paid for."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -175,7 +173,7 @@ def test_the_least_change_of_large_inputs_is_that_of_small_ones(monkeypatch, row
     v = [np.zeros((features, 2))]
     given = [member], row_kinds(form, "W", v), wanted, "W", {0: form.losses[0].room(u[0])}
     directly = free_directions.change_least(*given)[0]
-    monkeypatch.setattr(free_directions, "SETTINGS", replace(free_directions.SETTINGS, orthogonal_entries=0))
+    monkeypatch.setattr(free_directions, "ORTHOGONAL_ENTRIES", 0)
     np.testing.assert_allclose(free_directions.change_least(*given)[0], directly, atol=1e-12)
     left = form.zeros()
     form.losses[0].add_adjoint(directly, left)

@@ -85,7 +85,7 @@ SIMILARITIES = [
     BOTH,
     [mtl.similarities.identity()],
     [mtl.similarities.tree([4, 4, 5, 5, 6, 6, -1])],
-    [mtl.similarities.clusters(["a", "a", "b", "b"], normalize=True), mtl.similarities.identity()],
+    [mtl.similarities.clusters(["a", "a", "b", "b"]), mtl.similarities.identity()],
     [mtl.similarities.laplacian(PATH, 0.5), mtl.similarities.union()],
     [mtl.similarities.evgeniou_pontil(0.5, 2.0), mtl.similarities.individual()],
     [mtl.similarities.from_kernel(HALF @ HALF.T), mtl.similarities.union()],  # of rank 2 together

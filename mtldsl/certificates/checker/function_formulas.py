@@ -111,9 +111,6 @@ class SquaredClusterFormula(FunctionFormula):
 class RidgeFormula(CellNormFormula):
     degree = 2
 
-    def over_entries(self, per_cell):
-        return per_cell
-
     @property
     def finite_dual(self):
         return bool(self.takes.all())

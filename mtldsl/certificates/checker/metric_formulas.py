@@ -33,6 +33,10 @@ class MetricFormula:
 
     def __init__(self, plain, positives: int, negatives: int, exact: bool):
         self.P, self.N, self.exact, self.plain = positives, negatives, exact, plain
+        self.read()
+
+    def read(self) -> None:
+        """Read what a metric says of itself; UnsupportedFormula where it does not suit the task."""
 
     def number(self, x):
         return Interval.of(x, self.exact)
@@ -49,6 +53,10 @@ class MetricFormula:
 
     def delta(self, b, c) -> Interval:
         """Return how wrong labellings with b wrong negatives and c wrong positives are; arrays of whole numbers that broadcast."""
+        return self.of_counts(self.number(np.asarray(b, float)), self.number(np.asarray(c, float)))
+
+    def of_counts(self, b: Interval, c: Interval) -> Interval:
+        """The same of numbers, which need not be whole."""
         raise NotImplementedError
 
     def value(self, positive: Interval, negative: Interval) -> Interval:
@@ -135,17 +143,16 @@ def _running(x: Interval, side: int) -> Interval:
 class FScoreFormula(MetricFormula):
     every_labelling = True
 
-    def delta(self, b, c):
+    def of_counts(self, b, c):
         square = self.number(self.plain.get("beta", 1.0)).square()
-        b, c = self.number(np.asarray(b, float)), self.number(np.asarray(c, float))
         return (b + c * square) / (float(self.P) - c + b + square * float(self.P))
 
 
 class AUCFormula(MetricFormula):
     every_labelling = True
 
-    def delta(self, b, c):
-        return self.number(np.asarray(b, float)) * self.number(np.asarray(c, float)) / float(self.P * self.N)
+    def of_counts(self, b, c):
+        return b * c / float(self.P * self.N)
 
     def law_of(self, p, y, law):
         p = clip_to_unit(p)
@@ -169,9 +176,8 @@ class ErrorRateFormula(MetricFormula):
 class BalancedErrorFormula(MetricFormula):
     every_labelling = True
 
-    def delta(self, b, c):
-        of_b = self.number(np.asarray(b, float)) / float(self.N)
-        return (of_b + self.number(np.asarray(c, float)) / float(self.P)) * 0.5
+    def of_counts(self, b, c):
+        return (b / float(self.N) + c / float(self.P)) * 0.5
 
     def value(self, positive, negative):
         half = self.number(0.5)
@@ -194,8 +200,7 @@ class JaccardFormula(MetricFormula):
 class GMeanFormula(MetricFormula):
     every_labelling = True
 
-    def delta(self, b, c):
-        b, c = self.number(np.asarray(b, float)), self.number(np.asarray(c, float))
+    def of_counts(self, b, c):
         right = (float(self.N) - b) * (float(self.P) - c) / float(self.P * self.N)
         return 1.0 - maximum(right, 0.0).sqrt()
 
@@ -231,21 +236,12 @@ class ROCAreaFormula(MetricFormula):
 
 
 class TopPlacesFormula(MetricFormula):
-    """Labellings with k samples labelled +1, and the true one."""
+    """Labellings with k samples labelled +1, and the true one. Delta is linear, so that it is known at expected numbers of wrong samples."""
 
-    def expected(self, b: Interval, c: Interval) -> Interval:
-        """Delta, which is linear, at expected numbers of wrong samples."""
-        raise NotImplementedError
-
-    def delta(self, b, c):
-        return self.expected(self.number(np.asarray(b, float)), self.number(np.asarray(c, float)))
-
-    def __init__(self, plain, positives: int, negatives: int, exact: bool):
-        super().__init__(plain, positives, negatives, exact)
-        if self.count() > positives + negatives:
-            raise UnsupportedFormula(
-                f"{plain['metric']} of the best {self.count()} of {positives + negatives} samples"
-            )
+    def read(self):
+        n = self.P + self.N
+        if self.count() > n:
+            raise UnsupportedFormula(f"{self.plain['metric']} of the best {self.count()} of {n} samples")
 
     def count(self) -> int:
         k = self.plain["k"]
@@ -267,23 +263,23 @@ class TopPlacesFormula(MetricFormula):
                 return p * 0.0, self.number(0.0)
             p = p.with_entries(y < 0, p[y < 0] * (least / gained))
             p = p.with_entries(y > 0, p[y > 0] * (least / lost))
-            return p, self.expected(least, least)
+            return p, self.of_counts(least, least)
         tau = (gained - lost) / float(k - self.P)
         even = Interval.of(np.where(y < 0, float(k), float(n - k)), self.exact) / float(n)
         above = (1.0 - even.max()).low.reshape(1)
         share = _share(p, (p.max() - tau).high.reshape(1), above)
         p, tau = _mixed(p, even, share), _mixed(tau, p.like(1.0), share)
         p = p / maximum(tau, 1.0)
-        return p, self.expected(p[y < 0].sum(), p[y > 0].sum())
+        return p, self.of_counts(p[y < 0].sum(), p[y > 0].sum())
 
 
 class PrecisionAtFormula(TopPlacesFormula):
-    def expected(self, b, c):
+    def of_counts(self, b, c):
         return b / float(self.count())
 
 
 class RecallAtFormula(TopPlacesFormula):
-    def expected(self, b, c):
+    def of_counts(self, b, c):
         return c / float(self.P)
 
 
@@ -382,9 +378,8 @@ class RankingFormula(MetricFormula):
 
     brings = "random orders"
 
-    def __init__(self, plain, positives, negatives, exact):
-        super().__init__(plain, positives, negatives, exact)
-        self.reached = np.arange(negatives + 1.0)
+    def read(self):
+        self.reached = np.arange(self.N + 1.0)
 
     @property
     def unit(self) -> Interval:
@@ -442,9 +437,9 @@ class AveragePrecisionFormula(RankingFormula):
 
 
 class NDCGFormula(RankingFormula):
-    def __init__(self, plain, positives, negatives, exact):
-        super().__init__(plain, positives, negatives, exact)
-        places = self.number(np.arange(1.0, positives + negatives + 1.0))
+    def read(self):
+        super().read()
+        places = self.number(np.arange(1.0, self.P + self.N + 1.0))
         self.discounts = self.number(2.0).log() / places.log1p()
         self.best = self.discounts[: self.P].sum()
 
@@ -453,14 +448,13 @@ class NDCGFormula(RankingFormula):
 
 
 class PartialAUCFormula(RankingFormula):
-    def __init__(self, plain, positives, negatives, exact):
-        super().__init__(plain, positives, negatives, exact)
+    def read(self):
         self.a, self.b = (
-            _near_whole(plain.get(name, rate) * negatives)
+            _near_whole(self.plain.get(name, rate) * self.N)
             for name, rate in (("min_fpr", 0.0), ("max_fpr", 0.1))
         )
-        if not 0 <= self.a < self.b <= negatives:
-            raise UnsupportedFormula(f"PartialAUC between {self.a:g} and {self.b:g} of {negatives} negatives")
+        if not 0 <= self.a < self.b <= self.N:
+            raise UnsupportedFormula(f"PartialAUC between {self.a:g} and {self.b:g} of {self.N} negatives")
         self.reached = np.minimum(np.arange(ceil(self.b) + 1), self.b)
 
     @property

@@ -178,8 +178,9 @@ class CellNormFormula(FunctionFormula):
     def dual_norms(self, Z) -> Interval:
         return self.norms(Z)
 
-    def over_entries(self, per_cell) -> np.ndarray:
-        raise NotImplementedError
+    def over_entries(self, per_cell):
+        """Numbers of cells laid out over their entries, each of which is one unless a subclass says other."""
+        return per_cell
 
     @property
     def takes(self):
@@ -205,9 +206,6 @@ class CellNormFormula(FunctionFormula):
 class L1Formula(CellNormFormula):
     def norms(self, W):
         return abs(W)
-
-    def over_entries(self, per_cell):
-        return per_cell
 
 
 class SortedL1Formula(FunctionFormula):

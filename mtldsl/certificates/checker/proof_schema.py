@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -264,15 +265,20 @@ LOSSES = {
 }  # fmt: skip
 
 
+def _around(parameters: Callable[[str, str], Kind], **beside: Kind) -> Kind:
+    """A word around another one, whose own parameters are read by its name."""
+
+    def read(value, where: str) -> dict:
+        found = fields({"of": fields({"word": text, "parameters": each(_free)}), **beside})(value, where)
+        own = found["of"]
+        return found | {"of": own | {"parameters": parameters(own["word"], where)(own["parameters"], where)}}
+
+    return read
+
+
 def _loss_parameters(word: str):
     if word == "worst_task":
-
-        def read(value, where: str) -> dict:
-            found = fields({"of": fields({"word": text, "parameters": each(_free)})})(value, where)
-            own = found["of"]
-            return {"of": own | {"parameters": _loss_parameters(own["word"])(own["parameters"], where)}}
-
-        return read
+        return _around(lambda inner, where: _loss_parameters(inner))
     return LOSSES.get(word, each(_free))
 
 
@@ -320,17 +326,12 @@ def _function_parameters(word: str, shape: tuple[int, int]):
 
 
 def _ball(shape):
-    def read(value, where: str) -> dict:
-        of = fields({"word": text, "parameters": each(_free)})
-        found = fields({"of": of, "radius": number(0.0)})(value, where)
-        own = found["of"]
-        if own["word"] == "norm_ball":
+    def of_norm(word: str, where: str) -> Kind:
+        if word == "norm_ball":
             raise ValueError(f"{where} is a ball of balls")
-        return found | {
-            "of": own | {"parameters": _function_parameters(own["word"], shape)(own["parameters"], where)}
-        }
+        return _function_parameters(word, shape)
 
-    return read
+    return _around(of_norm, radius=number(0.0))
 
 
 # ------------------------------------------------------------------------------------------------ the parts
@@ -422,12 +423,8 @@ def _checked(value: dict, is_proof: bool) -> dict:
         "model": text, "constant": number(), "blocks": _blocks, "data": list_of(fields({"hashes": _hashes, "shared": flag})),
         "losses": list_of(each(_free)), "functions": list_of(each(_free)),
     }  # fmt: skip
-    if is_proof:
-        found = fields(kinds | {"point": each(_free), "claimed": _CLAIMED}, {"region": each(_free)})(
-            value, "the proof"
-        )
-    else:
-        found = fields(kinds)(value, "the proof")
+    more = ({"point": each(_free), "claimed": _CLAIMED}, {"region": each(_free)}) if is_proof else ({}, {})
+    found = fields(kinds | more[0], more[1])(value, "the proof")
     if any(one in found["data"][:k] for k, one in enumerate(found["data"])):
         raise ValueError("a data set is listed twice")
     shapes = {one["name"]: tuple(one["shape"]) for one in found["blocks"]}
@@ -440,10 +437,9 @@ def _checked(value: dict, is_proof: bool) -> dict:
             "word": text, "typed": text, "parameters": _loss_parameters(word), "coefficients": array((None,), 5e-324),
             "data": whole(0, len(found["data"]) - 1), "map": map_, "intercepts": list_of(one_of(*intercepts)),
         }  # fmt: skip
-        if is_proof:
-            read = fields(own | {"multipliers": optional(array((None,)))}, {"witness": _free})(value, where)
-        else:
-            read = fields(own)(value, where)
+        multipliers: dict[str, Kind] = {"multipliers": optional(array((None,)))} if is_proof else {}
+        witness: dict[str, Kind] = {"witness": _free} if is_proof else {}
+        read = fields(own | multipliers, witness)(value, where)
         if len(set(read["intercepts"])) < len(read["intercepts"]):
             raise ValueError(f"{where} has an intercept twice")
         if any(shapes[name] != (1, read["map"]["shape"][1]) for name in read["intercepts"]):

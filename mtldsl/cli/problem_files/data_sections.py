@@ -6,7 +6,6 @@ import csv
 import inspect
 import os
 import re
-from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
 
@@ -118,14 +117,8 @@ ARRAYS = FileTable("arrays", names=True, read=_read)
 # `engine = "dask"` in [data]: files that stay where they are, and the workers that read them.
 
 
-@dataclass(frozen=True)
-class DataSectionSettings:
-    """Limit of a cluster: `max_workers` processes, and as many threads of each, may be started by a file."""
-
-    max_workers: int = 256
-
-
-SETTINGS = DataSectionSettings()
+#: Processes, and threads of each, that a file may start.
+MAX_WORKERS = 256
 
 
 #: addresses that a file may name: those of stores of files. Others of fsspec's, and chains of them, can run code or write.
@@ -137,13 +130,11 @@ RULES: Rules = {
         lambda v: isinstance(v, str) and (v == "local" or ADDRESS.fullmatch(v) is not None),
         '"local", or an address such as "tcp://10.0.0.1:8786"',
     ),
-    "workers": whole(
-        1, f"a whole number of processes >= 1 and <= {SETTINGS.max_workers}", SETTINGS.max_workers
-    ),
+    "workers": whole(1, f"a whole number of processes >= 1 and <= {MAX_WORKERS}", MAX_WORKERS),
     "threads": whole(
         1,
-        f"a whole number of threads of each process >= 1 and <= {SETTINGS.max_workers}",
-        SETTINGS.max_workers,
+        f"a whole number of threads of each process >= 1 and <= {MAX_WORKERS}",
+        MAX_WORKERS,
     ),
     "memory": (
         lambda v: isinstance(v, str) and MEMORY.fullmatch(v) is not None,

@@ -120,16 +120,6 @@ def positive(self, name: str, zero: bool = False) -> None:
         raise wrong_option(self, name, f"write a finite number {'>= 0' if zero else '> 0'}", DataError)
 
 
-def fraction(self, name: str, none: str) -> None:
-    """DataError where an option is neither None nor a number above 0 and at most 1."""
-    value = getattr(self, name)
-    if value is None:
-        return
-    number = as_float(value)
-    if number is None or not 0 < number <= 1:
-        raise wrong_option(self, name, f"write a share above 0 and at most 1, or None for {none}", DataError)
-
-
 def choice(self, name: str, known: tuple) -> None:
     """ModelError for an option that is not known."""
     value = getattr(self, name)
@@ -191,10 +181,6 @@ def fit_classifier(estimator, X, y, random_state):
     return (DummyClassifier() if alike else copy_classifier(estimator, random_state)).fit(X, y)
 
 
-def _knows_one_class(model) -> bool:
-    return len(getattr(model, "classes_", (0, 1))) == 1
-
-
 def copy_classifier(estimator, random_state):
     """The classifier, not fitted, with numbers drawn for every random_state of its own that is None."""
     model = clone(estimator)
@@ -219,7 +205,7 @@ def margin(model, X) -> np.ndarray:
 
 def probability(model, X) -> np.ndarray:
     """(n,) of a classifier of 0 and 1: how probable 1 is."""
-    if _knows_one_class(model):
+    if len(getattr(model, "classes_", (0, 1))) == 1:
         return model.predict(X).astype(float)
     return np.asarray(model.predict_proba(X), dtype=float)[:, 1]
 

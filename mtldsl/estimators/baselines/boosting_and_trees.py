@@ -11,7 +11,6 @@ from mtldsl.errors import DataError
 from mtldsl.estimators.baselines.base_baseline import (
     Baseline,
     ClassifierBaseline,
-    choice,
     fit_classifier,
     margin,
     whole,
@@ -48,9 +47,8 @@ class Stumps:
         self.order = np.argsort(X, axis=0, kind="stable").T
         self.ends = [np.flatnonzero(np.diff(X[order, j]) > 0) for j, order in enumerate(self.order)]
 
-    def best(self, weights: np.ndarray, confident: bool) -> Stump:
-        """The least Z = 2 sum over sides and labels of sqrt(W+ W-), answers 1/2 ln(W+ / W-); or, not confident, the least weighted error,
-        answers of -1 and +1.
+    def best(self, weights: np.ndarray) -> Stump:
+        """The least Z = 2 sum over sides and labels of sqrt(W+ W-), answers 1/2 ln(W+ / W-).
 
         W+ and W- are the weights (n, K) of the rows of a side where the label is there, and where it is not.
         """
@@ -58,10 +56,8 @@ class Stumps:
         total = W_plus.sum(axis=0), W_minus.sum(axis=0)
 
         def judge(plus, minus) -> np.ndarray:
-            """Z of a side, or its weighted error."""
-            if confident:
-                return 2.0 * np.sqrt(np.maximum(plus * minus, 0.0)).sum(axis=1)
-            return np.minimum(plus, minus).sum(axis=1)
+            """Z of a side."""
+            return 2.0 * np.sqrt(np.maximum(plus * minus, 0.0)).sum(axis=1)
 
         least, at = np.inf, None
         for j, (order, ends) in enumerate(zip(self.order, self.ends, strict=True)):
@@ -73,7 +69,7 @@ class Stumps:
             if found[i] < least:
                 least, at = found[i], (j, ends[i])
         if at is None:  # no feature varies
-            answers = self._answers(*total, weights.size, confident)
+            answers = self._answers(*total)
             return Stump(0, np.inf, answers, answers)
         j, end = at
         low, high = self.X[self.order[j][end], j], self.X[self.order[j][end + 1], j]
@@ -81,16 +77,13 @@ class Stumps:
         threshold = float(middle if middle < high else low)
         side = self.X[:, j] <= threshold
         below, above = (
-            self._answers(W_plus[each].sum(axis=0), W_minus[each].sum(axis=0), weights.size, confident)
-            for each in (side, ~side)
+            self._answers(W_plus[each].sum(axis=0), W_minus[each].sum(axis=0)) for each in (side, ~side)
         )
         return Stump(j, threshold, below, above)
 
-    @staticmethod
-    def _answers(plus, minus, size: int, confident: bool) -> np.ndarray:
-        if confident:  # smoothed by one weight's share, so that answers are finite
-            return 0.5 * np.log((plus + 1.0 / size) / (minus + 1.0 / size))
-        return np.where(plus > minus, 1.0, -1.0)
+    def _answers(self, plus, minus) -> np.ndarray:
+        smoothing = 1.0 / self.positive.size  # one weight's share, so that answers are finite
+        return 0.5 * np.log((plus + smoothing) / (minus + smoothing))
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -100,19 +93,16 @@ class Stumps:
 class AdaBoostMH(Baseline):
     """Boosted decision stumps that answer all labels at once (AdaBoost.MH).
 
-        D_1 = 1 / (n K);  h_t the stump with the least Z_t = sum D_t(i, k) exp(-Y_ik a_t h_t(x_i, k)),  Y in {-1, +1}
-        D_(t+1)(i, k) = D_t(i, k) exp(-Y_ik a_t h_t(x_i, k)) / Z_t;  scores f = sum over t of a_t h_t;  a label is predicted where f > 0
+        D_1 = 1 / (n K);  h_t the stump with the least Z_t = sum D_t(i, k) exp(-Y_ik h_t(x_i, k)),  Y in {-1, +1}
+        D_(t+1)(i, k) = D_t(i, k) exp(-Y_ik h_t(x_i, k)) / Z_t;  scores f = sum over t of h_t;  a label is predicted where f > 0
         the share of labels of the training rows that are wrong is at most Z_1 ... Z_T
 
-    n_rounds         : T >= 1
-    confidence_rated : True, a stump answers 1/2 ln(W+ / W-) on each side for each label, W the weights there, smoothed by 1 / (n K), and
-                       a_t = 1 (real AdaBoost.MH); False, it answers -1 or +1, with the least weighted error e, and a_t = 1/2 ln((1 - e) / e)
-                       (discrete AdaBoost.MH, for one label AdaBoost)
+    n_rounds : T >= 1
 
-    A stump looks at one feature and has one threshold for all labels. There is nothing random in it, and no other weak learner. Rounds end
-    before T where a stump lowers the bound no more: Z_t = 1, or none errs. X and Y are as in `BinaryRelevance`; sparse X is made dense.
-    DataError for other labels, a number outside its range, ModelError for another confidence_rated. Attributes after `fit`: stumps_ and
-    weights_, a_t; normalizers_, Z_t, whose product is the bound; classes_, label_classes_.
+    A stump looks at one feature and has one threshold for all labels. It answers 1/2 ln(W+ / W-) on each side for each label, W the weights
+    there, smoothed by 1 / (n K) (real AdaBoost.MH). There is nothing random in it, and no other weak learner. Rounds end before T where a
+    stump lowers the bound no more: Z_t = 1. X and Y are as in `BinaryRelevance`; sparse X is made dense. DataError for other labels and a
+    number outside its range. Attributes after `fit`: stumps_; normalizers_, Z_t, whose product is the bound; classes_, label_classes_.
 
     Source: Schapire and Singer, Improved boosting algorithms using confidence-rated predictions (1999), and BoosTexter (2000); the SMTL
     paper's AdaBoostMH.
@@ -128,13 +118,11 @@ class AdaBoostMH(Baseline):
     array([0.683, 0.69 , 0.706])
     """
 
-    def __init__(self, *, n_rounds=50, confidence_rated=True):
+    def __init__(self, *, n_rounds=50):
         self.n_rounds = n_rounds
-        self.confidence_rated = confidence_rated
 
     def _check(self) -> None:
         whole(self, "n_rounds")
-        choice(self, "confidence_rated", (True, False))
 
     def _learn(self, X, Y) -> None:
         X = _dense(X)
@@ -142,32 +130,21 @@ class AdaBoostMH(Baseline):
         pool = Stumps(X, signs)
         D = np.full(Y.shape, 1.0 / Y.size)
         self.stumps_: list[Stump] = []
-        weights, normalizers = [], []
+        normalizers = []
         for _ in range(self.n_rounds):
-            stump = pool.best(D, self.confidence_rated)
-            agreement = signs * stump(X)
-            a = 1.0 if self.confidence_rated else _weight(float(D[agreement < 0].sum()), Y.size)
-            D = D * np.exp(-a * agreement)
+            stump = pool.best(D)
+            D = D * np.exp(-signs * stump(X))
             Z = float(D.sum())
             if self.stumps_ and Z >= 1.0 - 1e-12:  # nothing is gained any more
                 break
             D /= Z
             self.stumps_.append(stump)
-            weights.append(a)
             normalizers.append(Z)
-            if not self.confidence_rated and (agreement > 0).all():
-                break
-        self.weights_, self.normalizers_ = np.array(weights), np.array(normalizers)
+        self.normalizers_ = np.array(normalizers)
 
     def _margins(self, X) -> np.ndarray:
         X = _dense(X)
-        return np.sum([a * stump(X) for a, stump in zip(self.weights_, self.stumps_, strict=True)], axis=0)
-
-
-def _weight(error: float, size: int) -> float:
-    """1/2 ln((1 - e) / e); where no label is wrong, as if a thousandth of one were."""
-    error = max(error, 1e-3 / size)
-    return 0.5 * float(np.log((1.0 - error) / error))
+        return np.sum([stump(X) for stump in self.stumps_], axis=0)
 
 
 def _dense(X) -> np.ndarray:
@@ -178,17 +155,21 @@ def _dense(X) -> np.ndarray:
 # Balanced k-means: clusters of as equal a size as there can be.
 
 
-def balanced_clusters(points, k: int, n_iter: int, random_state) -> list[np.ndarray]:
+#: Rounds of the balanced k-means, unless the parts stay as they are before.
+CLUSTERING_ROUNDS = 10
+
+
+def balanced_clusters(points, k: int, random_state) -> list[np.ndarray]:
     """k parts of the rows of `points` (m, p), each of at most ceil(m / k), none empty; all rows apart where there are k or fewer.
 
     A row goes to its nearest centre; a cluster that is over-full sends away its farthest row, which goes to its nearest centre that it has
-    not been sent from. Then centres are the clusters' means, so many rounds. The first
+    not been sent from. Then centres are the clusters' means, ten rounds. The first
     centres are a row that random_state draws, and then each time the row that is farthest from those before.
 
     Source: Tsoumakas, Katakis and Vlahavas (2008), the algorithm "balanced k means".
 
     >>> points = np.array([[0.0], [0.1], [0.2], [5.0]])
-    >>> balanced_clusters(points, 2, 5, np.random.RandomState(0))
+    >>> balanced_clusters(points, 2, np.random.RandomState(0))
     [array([0, 1]), array([2, 3])]
     """
     points = np.asarray(points, dtype=float)
@@ -202,7 +183,7 @@ def balanced_clusters(points, k: int, n_iter: int, random_state) -> list[np.ndar
         first.append(int(np.argmax(away)))
     centres = points[first]
     room, parts = -(-m // k), []
-    for _ in range(n_iter):
+    for _ in range(CLUSTERING_ROUNDS):
         before = parts
         parts = _assigned(points, centres, room)
         if len(before) == len(parts) and all(
@@ -260,7 +241,6 @@ class HOMER(ClassifierBaseline):
 
     estimator    : a classifier of scikit-learn's, None for LogisticRegression(max_iter=1000)
     n_children   : k >= 2, the number of parts; with as many as labels it is `BinaryRelevance`
-    n_iter       : rounds of the balanced k-means on the columns of Y
     random_state : of the row that is the first centre; the default gives the same model every time
 
     A label is predicted where all parts on its way are, as in the paper, whose nodes may hold any multi-label learner: here each is
@@ -282,16 +262,14 @@ class HOMER(ClassifierBaseline):
            [0, 0, 1, 1]])
     """
 
-    def __init__(self, estimator=None, *, n_children=3, n_iter=10, random_state=0):
+    def __init__(self, estimator=None, *, n_children=3, random_state=0):
         self.estimator = estimator
         self.n_children = n_children
-        self.n_iter = n_iter
         self.random_state = random_state
 
     def _check(self) -> None:
         super()._check()
         whole(self, "n_children", least=2)
-        whole(self, "n_iter")
 
     def _learn(self, X, Y) -> None:
         rng = check_random_state(self.random_state)
@@ -299,9 +277,7 @@ class HOMER(ClassifierBaseline):
         self.hierarchy_ = _nested(self._root)
 
     def _node(self, X, Y, labels, rng) -> LabelTreeNode:
-        parts = [
-            labels[each] for each in balanced_clusters(Y[:, labels].T, self.n_children, self.n_iter, rng)
-        ]
+        parts = [labels[each] for each in balanced_clusters(Y[:, labels].T, self.n_children, rng)]
         there = np.stack([Y[:, part].any(axis=1) for part in parts], axis=1).astype(int)
         models = [fit_classifier(self._base(), X, one, rng) for one in there.T]
         children: list[LabelTreeNode | None] = []

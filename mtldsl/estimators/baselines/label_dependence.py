@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import cache
 from itertools import permutations
 
@@ -23,30 +23,29 @@ from mtldsl.estimators.baselines.base_baseline import (
 # A directed acyclic graph over discrete variables, by a score that is a sum over the variables.
 
 
-class FamilyScores:
+def family_scores(table) -> Callable[[int, tuple[int, ...]], float]:
     """BIC of one variable given its parents: max log-likelihood - 1/2 ln(n) (r - 1) q, r its states and q those of the parents together.
 
     table : (n, K) of whole numbers, the states of K variables
     """
+    n, states = len(table), [np.unique(column, return_inverse=True)[1] for column in np.asarray(table).T]
+    sizes = [int(state.max()) + 1 for state in states]
 
-    def __init__(self, table):
-        self.states = [np.unique(column, return_inverse=True)[1] for column in np.asarray(table).T]
-        self.sizes = [int(state.max()) + 1 for state in self.states]
-        self.n = len(table)
-        self.of = cache(self._of)
-
-    def _of(self, variable: int, parents: tuple[int, ...]) -> float:
-        q, where = 1, np.zeros(self.n, dtype=int)
+    @cache
+    def score(variable: int, parents: tuple[int, ...]) -> float:
+        q, where = 1, np.zeros(n, dtype=int)
         for parent in parents:
-            q, where = q * self.sizes[parent], where * self.sizes[parent] + self.states[parent]
-        r = self.sizes[variable]
+            q, where = q * sizes[parent], where * sizes[parent] + states[parent]
+        r = sizes[variable]
         _, where = np.unique(where, return_inverse=True)
-        counts = np.bincount(where * r + self.states[variable], minlength=(int(where.max()) + 1) * r)
+        counts = np.bincount(where * r + states[variable], minlength=(int(where.max()) + 1) * r)
         counts = counts.reshape(-1, r)
         share = counts / counts.sum(axis=1, keepdims=True)
         seen = counts > 0
         likelihood = float(np.sum(counts[seen] * np.log(share[seen])))
-        return likelihood - 0.5 * np.log(self.n) * (r - 1) * q
+        return likelihood - 0.5 * np.log(n) * (r - 1) * q
+
+    return score
 
 
 def climbed_graph(K: int, score, max_parents: int) -> list[tuple[int, ...]]:
@@ -91,14 +90,8 @@ def in_order(parents) -> list[int]:
 # LEAD: a Bayesian network of the errors of binary relevance says which labels each label is learned from.
 
 
-@dataclass(frozen=True)
-class LabelDependenceSettings:
-    """Limit of a probability: `min_probability_share` of a state that was never seen together, which is not impossible."""
-
-    min_probability_share: float = 1e-12
-
-
-SETTINGS = LabelDependenceSettings()
+#: Probability of a state that was never seen together, which is not impossible.
+MIN_PROBABILITY_SHARE = 1e-12
 
 
 class LEAD(ClassifierBaseline):
@@ -141,7 +134,7 @@ class LEAD(ClassifierBaseline):
         rng = check_random_state(self.random_state)
         alone = [fit_classifier(self._base(), X, y, rng) for y in Y.T]
         errors = Y - np.stack([margin(model, X) > 0 for model in alone], axis=1)
-        self.parents_ = climbed_graph(Y.shape[1], FamilyScores(errors).of, self.max_parents)
+        self.parents_ = climbed_graph(Y.shape[1], family_scores(errors), self.max_parents)
         self.order_ = in_order(self.parents_)
         self.estimators_ = [
             fit_classifier(self._base(), with_columns(X, Y[:, list(parents)]), y, rng) if parents else model
@@ -225,7 +218,7 @@ def _logarithms(model, X, states: int) -> np.ndarray:
     """(n, states) ln P of every state; states that were never seen have the least."""
     P = np.zeros((X.shape[0], states))
     P[:, np.asarray(model.classes_, dtype=int)] = model.predict_proba(X)
-    return np.log(np.maximum(P, SETTINGS.min_probability_share))
+    return np.log(np.maximum(P, MIN_PROBABILITY_SHARE))
 
 
 def _max_marginals(nodes, edges, pairs) -> np.ndarray:

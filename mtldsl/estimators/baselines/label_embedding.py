@@ -32,7 +32,6 @@ class LabelEmbeddingSettings:
 
     # share of the largest singular value, or of the Gram matrix's largest eigenvalue, below which is rounding: labels are 0 and 1
     rank_tol: float = 1e-10
-    kept_planes: int = 40  # planes that are kept, those of the largest multipliers
     inner_steps: int = 200  # steps of the inner problem
     descent_share: float = 0.1  # part of what a step promised that it has to bring
 
@@ -134,14 +133,14 @@ class OutputCodes:
     iterations: int
 
 
-def nearest(Q, centres, slope=None, start=None, tol=1e-12, max_iter=500) -> np.ndarray:
+def nearest(Q, centres, slope=None, tol=1e-12, max_iter=500) -> np.ndarray:
     """(n, K) the y in [0, 1]^K of the least (y - centre)^T Q (y - centre) - slope . y, a row each: coordinate descent, all rows side by side.
 
-    start : where to begin; the centres, clipped, if None. Where Q has a zero on the diagonal, its row is zero: y there is by the slope's sign,
-            and without one the centre's
+    It begins at the centres, clipped. Where Q has a zero on the diagonal, its row is zero: y there is by the slope's sign, and without one the
+    centre's.
     """
     slope = np.zeros_like(centres) if slope is None else slope
-    y = np.clip(centres, 0.0, 1.0) if start is None else start.copy()
+    y = np.clip(centres, 0.0, 1.0)
     diagonal, gradient = np.diag(Q), (y - centres) @ Q - 0.5 * slope
     for _ in range(max_iter):
         largest = 0.0
@@ -200,12 +199,6 @@ def learned_codes(Y, Z, C: float, tol: float, max_iter: int) -> OutputCodes:
             best, value, tau = Q, found, min(2.0 * tau, 1e4)
         elif found > value:
             tau = max(tau / 1.2, 1e-4)
-        if len(alpha) >= SETTINGS.kept_planes:  # the mean plane stands for those that go
-            kept = np.sort(np.argsort(-alpha[1:], kind="stable")[: SETTINGS.kept_planes // 2]) + 1
-            mean = np.tensordot(alpha, slopes, 1), float(alpha @ heights)
-            slopes = np.concatenate([slopes[:1], mean[0][None], slopes[kept]])
-            heights = np.concatenate([[0.0], [mean[1]], heights[kept]])
-            alpha = np.concatenate([[0.0, 1.0], np.zeros(len(kept))])
         slopes, heights = np.concatenate([slopes, A[None]]), np.append(heights, b)
         alpha = np.append(alpha, 0.0)
     return OutputCodes(best, value, max(value - bound, 0.0), iteration)

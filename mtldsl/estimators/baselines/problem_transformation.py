@@ -13,7 +13,6 @@ from mtldsl.estimators.baselines.base_baseline import (
     choice,
     copy_classifier,
     fit_classifier,
-    fraction,
     margin,
     probability,
     whole,
@@ -75,11 +74,10 @@ class EnsembleOfClassifierChains(ClassifierBaseline):
     estimator    : a classifier of scikit-learn's, None for LogisticRegression(max_iter=1000)
     n_chains     : how many chains
     voting       : "soft", the mean of the probabilities; or "hard", the share of the votes, as in the paper
-    max_samples  : None, every chain sees all rows; or a share: each sees so many rows drawn with replacement, as in the paper
-    random_state : of the orders and the rows; the default gives the same model every time
+    random_state : of the orders; the default gives the same model every time
 
-    The chains are scikit-learn's `ClassifierChain`. Labels that are always the same, in all rows or in those drawn, are in no chain of these
-    rows and are predicted as they are. X, Y and what else is raised are as in `BinaryRelevance`; DataError for numbers outside their
+    The chains are scikit-learn's `ClassifierChain`, and every one sees all rows, where the paper draws some. Labels that are always the same
+    are in no chain and are predicted as they are. X, Y and what else is raised are as in `BinaryRelevance`; DataError for numbers outside their
     range, ModelError for another voting, and for soft votes of a classifier without predict_proba. Attributes after `fit`: chains_,
     orders_ (a list of arrays of positions of labels), classes_, label_classes_.
 
@@ -96,52 +94,38 @@ class EnsembleOfClassifierChains(ClassifierBaseline):
     [[1, 0], [0, 1], [0, 1]]
     """
 
-    def __init__(self, estimator=None, *, n_chains=10, voting="soft", max_samples=None, random_state=0):
+    def __init__(self, estimator=None, *, n_chains=10, voting="soft", random_state=0):
         self.estimator = estimator
         self.n_chains = n_chains
         self.voting = voting
-        self.max_samples = max_samples
         self.random_state = random_state
 
     def _check(self) -> None:
         super()._check()
         whole(self, "n_chains")
         self._check_voting()
-        fraction(self, "max_samples", "all rows")
 
     def _learn(self, X, Y) -> None:
         rng = check_random_state(self.random_state)
-        n, K = Y.shape
-        self.chains_, self.orders_, self._constants = [], [], []
-        for _ in range(self.n_chains):
-            order = rng.permutation(K)
-            size = n if self.max_samples is None else max(1, round(self.max_samples * n))
-            rows = slice(None) if self.max_samples is None else rng.randint(n, size=size)
-            seen = Y[rows]
-            varies = (seen != seen[0]).any(axis=0)
+        varies = (Y[0] != Y).any(axis=0)
+        self._constants = np.where(varies, 0.0, Y[0])
+        self.chains_, self.orders_ = [], []
+        for _ in range(self.n_chains if varies.any() else 0):
+            order = rng.permutation(len(varies))
             order = order[varies[order]]
-            chain = None
-            if order.size:
-                # columns of the chain are the labels in its order
-                chain = ClassifierChain(copy_classifier(self._base(), rng)).fit(X[rows], seen[:, order])
-            self.chains_.append(chain)
+            # columns of the chain are the labels in its order
+            self.chains_.append(ClassifierChain(copy_classifier(self._base(), rng)).fit(X, Y[:, order]))
             self.orders_.append(order)
-            self._constants.append(seen[0])
-
-    def _mean(self, X, voting: str) -> np.ndarray:
-        total = np.zeros((X.shape[0], len(self._constants[0])))
-        for chain, order, constants in zip(self.chains_, self.orders_, self._constants, strict=True):
-            one = np.tile(constants.astype(float), (len(total), 1))
-            if chain is not None:
-                one[:, order] = chain.predict_proba(X) if voting == "soft" else chain.predict(X)
-            total += one
-        return total / len(self.chains_)
-
-    def _margins(self, X) -> np.ndarray:
-        return self._mean(X, self.voting) - 0.5
 
     def _probabilities(self, X) -> np.ndarray:
-        return self._mean(X, "soft")
+        """Return the mean over the chains of the probabilities, or of the votes."""
+        total = np.zeros((X.shape[0], len(self._constants)))
+        for chain, order in zip(self.chains_, self.orders_, strict=True):
+            total[:, order] += chain.predict_proba(X) if self.voting == "soft" else chain.predict(X)
+        return self._constants + total / max(len(self.chains_), 1)
+
+    def _margins(self, X) -> np.ndarray:
+        return self._probabilities(X) - 0.5
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -300,7 +284,8 @@ class RAkEL(ClassifierBaseline):
         left_out = np.setdiff1d(np.arange(K), np.concatenate(sets))
         return sets + (_parts(left_out, k) if left_out.size else [])
 
-    def _mean(self, X) -> np.ndarray:
+    def _probabilities(self, X) -> np.ndarray:
+        """Return the mean over the sets that have a label of the marginal probabilities, or of the votes."""
         self._check_voting()
         K = 1 + max(int(each.max()) for each in self.labelsets_)
         total, count = np.zeros((X.shape[0], K)), np.zeros(K)
@@ -310,10 +295,7 @@ class RAkEL(ClassifierBaseline):
         return total / count
 
     def _margins(self, X) -> np.ndarray:
-        return self._mean(X) - 0.5
-
-    def _probabilities(self, X) -> np.ndarray:
-        return self._mean(X)
+        return self._probabilities(X) - 0.5
 
 
 def _parts(labels: np.ndarray, k: int) -> list[np.ndarray]:

@@ -16,16 +16,8 @@ from mtldsl.normal_form.term import term_type
 from mtldsl.normal_form.terms.row_compression import RowFactors
 from mtldsl.normal_form.terms.row_statistics import factors_of
 
-
-@dataclass(frozen=True)
-class StatisticsSettings:
-    """Limit of reflections of sparse rows."""
-
-    # numbers that sparse rows may become: some seconds of a hundred features
-    dense_entries: int = 100_000_000
-
-
-SETTINGS = StatisticsSettings()
+#: Numbers that sparse rows may become: some seconds of a hundred features.
+DENSE_ENTRIES = 100_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,9 +103,7 @@ class FromStatistics:
 def can_be_reflected(form: NormalForm) -> bool:
     """Tell whether a pass of reflections is affordable: they make sparse rows dense."""
     tables = [loss.tasks for loss in form.losses]
-    return all(
-        not one.is_sparse or one.n_samples * one.n_features <= SETTINGS.dense_entries for one in tables
-    )
+    return all(not one.is_sparse or one.n_samples * one.n_features <= DENSE_ENTRIES for one in tables)
 
 
 def on_few_rows(losses: Sequence[LossTerm], here: Sequence[Tasks]) -> tuple[LossTerm, ...]:

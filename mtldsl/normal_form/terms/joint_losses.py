@@ -196,14 +196,8 @@ class RowTerm(LossTerm):
 # The largest of the tasks' losses in a model: a proximal step and a conjugate by shares of the tasks.
 
 
-@dataclass(frozen=True)
-class JointTermSettings:
-    """Step of differences."""
-
-    step_share: float = 1e-5  # relative step of the differences that tell how a conjugate falls with a share
-
-
-SETTINGS = JointTermSettings()
+#: Relative step of the differences that tell how a conjugate falls with a share.
+STEP_SHARE = 1e-5
 
 
 @register_term
@@ -319,7 +313,7 @@ class WorstTaskTerm(LossTerm):
         floor = least + np.where(own, (1.0 - float(least.sum())) * 1e-9 / own.size, 0.0)
 
         def slopes(p):
-            step = SETTINGS.step_share * np.maximum(p, 1e-9)
+            step = STEP_SHARE * np.maximum(p, 1e-9)
             return -(self._parts(u, p + step) - self._parts(u, p)) / step
 
         return level_shares(slopes, floor)

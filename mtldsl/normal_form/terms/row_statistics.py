@@ -25,16 +25,11 @@ if TYPE_CHECKING:
 RowSlab = tuple[Any, np.ndarray, "np.ndarray | None"]
 
 
-@dataclass(frozen=True)
-class RowSlabSettings:
-    """Sizes of the slabs of rows that are summed one after the other."""
+#: Inputs that are centred at once: they stay in the cache.
+SLAB_ENTRIES = 1 << 17
 
-    slab_entries: int = 1 << 17  # inputs that are centred at once: they stay in the cache
-    # rows without weights whose mean is the centre: at most some standard deviations off
-    centre_rows: int = 64
-
-
-SETTINGS = RowSlabSettings()
+#: Rows without weights whose mean is the centre: at most some standard deviations off.
+CENTRE_ROWS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,7 +247,7 @@ def row_slabs(tasks: Tasks, together: bool, dense: bool = False) -> list[Iterato
 
 def _slabs(X: Any, Y: np.ndarray, s: np.ndarray | None, dense: bool) -> Iterator[RowSlab]:
     n, d = X.shape
-    step = n if sparse.issparse(X) and not dense else max(SETTINGS.slab_entries // max(d, 1), 2 * d, 1)
+    step = n if sparse.issparse(X) and not dense else max(SLAB_ENTRIES // max(d, 1), 2 * d, 1)
     for first in range(0, n, step):
         part = slice(first, first + step)
         rows = X[part].toarray() if sparse.issparse(X) and dense else X[part]
@@ -263,7 +258,7 @@ def _spread(slab: RowSlab) -> RowSpread:
     """Return the spread of a few rows of one table."""
     X, Y, s = slab
     weights = np.ones(len(Y)) if s is None else np.asarray(s, float)
-    some = slice(None, None, None if s is not None else max(len(Y) // SETTINGS.centre_rows, 1))
+    some = slice(None, None, None if s is not None else max(len(Y) // CENTRE_ROWS, 1))
     labels = mean_of(Y[some], s)
     B = Y - labels
     weighted = np.column_stack([B if s is None else weights[:, None] * B, weights])

@@ -8,9 +8,9 @@ import mtldsl.estimators.baselines as room
 BASELINES = (
     room.BinaryRelevance(), room.BinaryRelevance(LinearSVC()), room.LabelPowerset(),
     room.LabelPowerset(prediction="marginals"), room.EnsembleOfClassifierChains(n_chains=3),
-    room.EnsembleOfClassifierChains(LinearSVC(), n_chains=3, voting="hard", max_samples=0.9), room.RAkEL(),
+    room.EnsembleOfClassifierChains(LinearSVC(), n_chains=3, voting="hard"), room.RAkEL(),
     room.RAkEL(overlapping=False, voting="soft"), room.MLCSSP(), room.MLCSSP(n_selected=1, voting="soft"),
-    room.HOMER(), room.AdaBoostMH(), room.AdaBoostMH(confidence_rated=False), room.LEAD(), room.PLEM(),
+    room.HOMER(), room.AdaBoostMH(), room.LEAD(), room.PLEM(),
     room.MMOC(), room.PLST(),
 )  # fmt: skip
 

@@ -10,7 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from mtldsl import ModelError
 from mtldsl.estimators.baselines import LEAD, PLEM, BinaryRelevance
-from mtldsl.estimators.baselines.label_dependence import FamilyScores, climbed_graph
+from mtldsl.estimators.baselines.label_dependence import climbed_graph, family_scores
 from tests.estimators.baselines.cases import labels
 from tests.loops import for_each
 
@@ -35,7 +35,7 @@ def total(parents, score) -> float:
 @for_each("most", [0, 1, 2, 3])
 def test_the_climbed_graph_is_the_best_of_four_labels(most):
     """Every graph over four variables: a set of parents each, kept where there is no circle."""
-    score = FamilyScores(Y).of
+    score = family_scores(Y)
     others = [[u for u in range(4) if u != v] for v in range(4)]
     sets = [[p for size in range(most + 1) for p in combinations(each, size)] for each in others]
     every = [total(graph, score) for graph in product(*sets) if acyclic(graph)]
@@ -55,7 +55,7 @@ def test_lead_by_hand():
     X, Y = labels(n=400, share=1.0)
     model = LEAD().fit(X, Y)
     alone = np.stack([LogisticRegression(max_iter=1000).fit(X, y).predict(X) for y in Y.T], axis=1)
-    score = FamilyScores(Y - alone).of
+    score = family_scores(Y - alone)
     np.testing.assert_allclose(total(model.parents_, score), total(climbed_graph(4, score, 3), score))
     assert any(model.parents_)
     known: dict[int, np.ndarray] = {}
