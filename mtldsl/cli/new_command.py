@@ -74,9 +74,7 @@ def _new(options) -> int:
 
     labels = [name.strip() for text in options.labels for name in text.split(",") if name.strip()]
     check_ending(options.output, "--output", (".toml",))
-    drafted = draft(
-        options.table, labels, options.task, options.delimiter, options.output and options.output.parent
-    )
+    drafted = draft(options.table, labels, options.task, options.delimiter, options.output)
     path = options.output or options.table.with_suffix(".toml")
     text = visible(drafted.text, kept="\n")
     if options.shown:
@@ -130,18 +128,23 @@ class Draft(NamedTuple):
 
 
 def draft(
-    path, labels: Sequence[str] = (), task: str | None = None, delimiter: str | None = None, folder=None
+    path,
+    labels: Sequence[str] = (),
+    task: str | None = None,
+    delimiter: str | None = None,
+    output: Path | None = None,
 ) -> Draft:
     """A commented problem file for a CSV file: `mtldsl new`.
 
     labels : columns of labels, one task each; none: the last column, or all columns at the end that say yes or no
     task   : the column that tells the tasks apart by rows; None: a column of text whose values all come often, of one label
-    folder : where the problem file will stand; None: beside the table
+    output : the problem file, whose name the files that it writes get; None: beside the table
     delimiter : what stands between cells; None: what makes the most columns of the first line
     The file says what was seen of every column, and why it is a feature or not. DataError for a column that is not there, and where
     nothing is left to learn from.
     """
     path = regular_file(path)
+    output = output or path.with_suffix(".toml")
     if path.suffix.lower() in _OTHERS:
         raise DataError("is not a CSV file", term=path, write_instead=_OTHERS[path.suffix.lower()])
     delimiter = delimiter or delimiter_of(path)
@@ -198,8 +201,8 @@ def draft(
     alike = [] if labels or asked else chosen[:-1] or others
     wrap = TextWrapper(LINE_CHARACTERS, initial_indent="- ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False).wrap  # fmt: skip
     text = template("problem_file.toml.jinja", "cli").render(
-        table=path.name, stem=path.stem, n_rows=len(rows), said=[line for one in said for line in wrap(one)],
-        path=path.name if folder is None else os.path.relpath(path, folder),
+        table=path.name, stem=output.stem, n_rows=len(rows), said=[line for one in said for line in wrap(one)],
+        path=os.path.relpath(path, output.parent),
         delimiter=delimiter, decimal=decimal, labels=chosen, task=task, lacking=lacking,
         loss=loss, options=options, why=why, metric=metric, alike=alike, shorten_list=shorten_list,
         one_hot=one_hot, dropped=dropped, gaps=gaps,

@@ -186,7 +186,7 @@ class ReportContext:
 
     @cached_property
     def measures(self) -> tuple[list[ScoredMeasure], list[str]]:
-        """(the measures of the rows that are scored, first the one that was asked for, learned for or chosen by; why others have none)."""
+        """(the measures of the rows that are scored, first how many classes are right, or the one that was asked for, learned for or chosen by; why others have none)."""
         if self.scored is None:
             return [], []
         learned = self._learned or self.scored
@@ -209,16 +209,12 @@ class ReportContext:
         return (believed or found or [None])[0]
 
     def _asked(self) -> list:
-        """Metrics that were asked for, learned for, or chosen by."""
+        """The share of classes that are right, where there are classes; metrics that were asked for, learned for, or chosen by."""
         own = self.solution.loss.get("parameters", {}).get("metric")
         chosen = getattr(self.cross_validation, "metric", self.chosen_by)
-        return list(self.metrics) or (
-            [own]
-            if isinstance(own, Metric)
-            else [chosen]
-            if isinstance(chosen, Measure | ScoredMeasure) or chosen in MEASURES
-            else self._predicted_classes
-        )
+        known = isinstance(chosen, Measure | ScoredMeasure) or chosen in MEASURES
+        asked = list(self.metrics) or ([own] if isinstance(own, Metric) else [chosen] if known else [])
+        return [*self._predicted_classes, *asked]
 
     @cached_property
     def _predicted_classes(self) -> list[ScoredMeasure]:

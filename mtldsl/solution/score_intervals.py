@@ -351,7 +351,7 @@ class ScoredMeasure:
         """Tell whether the interval over all tasks can be believed: it holds the score itself, and R^2 of samples of six labels divides by next
         to nothing."""
         score, low, high, *_ = self.overall
-        return not (self.few or low > score or high < score)
+        return not (self.few or _lacks(score, low, high))
 
     @property
     def beaten(self) -> bool:
@@ -461,8 +461,14 @@ def _scored(solution, tasks, learned, metric, by, classes, n, seed) -> ScoredMea
 
 def _holding_ends(scores, low, high) -> tuple[np.ndarray, np.ndarray]:
     """The ends of the intervals that hold their own scores; NaN in place of the others, which are biased."""
-    outside = (low > scores) | (high < scores)
+    outside = _lacks(scores, low, high)
     return np.where(outside, np.nan, low), np.where(outside, np.nan, high)
+
+
+def _lacks(score, low, high):
+    """Tell whether an interval lacks its own score: a perfect one is 1 or a rounding error below, from sample to sample."""
+    margin = 16 * np.spacing(np.abs(score))
+    return (low > score + margin) | (high < score - margin)
 
 
 def _separate(separate, tasks: Tasks, metric) -> Score | None:

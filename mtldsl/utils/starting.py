@@ -8,6 +8,7 @@ import sys
 import threading
 from contextlib import suppress
 from pathlib import PurePath
+from time import perf_counter
 
 VERSION = "0.2.0"
 
@@ -28,6 +29,15 @@ def _is_command(words: list[str]) -> bool:
     if "-m" in words:
         return words[words.index("-m") + 1 :][:1] == ["mtldsl"]
     return bool(words) and PurePath(words[0]).stem == "mtldsl"
+
+
+#: When the import of the package began.
+_IMPORTED = perf_counter()
+
+
+def began_to_wait() -> float:
+    """The time since which a user waits: where this process is the command that of its import, in a program of others now."""
+    return _IMPORTED if _is_command(sys.orig_argv[1:]) else perf_counter()
 
 
 def _leave(number: int, frame) -> None:

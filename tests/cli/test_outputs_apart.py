@@ -268,10 +268,9 @@ def test_labels_are_apart_by_spaces_or_commas(table, command_line, labels):
 def test_a_problem_file_elsewhere_finds_the_table(table, command_line):
     (table / "models").mkdir()
     said = drafted(command_line, "--output", "models/first.toml")
-    assert (
-        "models/first.toml is written" in said
-        and 'path = "../t.csv"' in (table / "models/first.toml").read_text()
-    )
+    text = (table / "models/first.toml").read_text()
+    assert "models/first.toml is written" in said and 'path = "../t.csv"' in text
+    assert "mtldsl solve first.toml" in text and 'solution = "first.npz"' in text
     assert command_line("explain", "models/first.toml")[0] == 0
     code, _, told = command_line("new", "t.csv", "--output", "models/first.toml")
     assert code == 2 and "write --output PATH" in told

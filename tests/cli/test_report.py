@@ -100,7 +100,8 @@ def test_classes_of_one_column(tmp_path):
     )
     expected = [np.where(kinds == name, 1.0, -1.0) for name in solution.task_names]
     np.testing.assert_array_equal(tasks.per_task(tasks.targets), expected)
-    assert main(["report", model, str(tmp_path / "t.csv"), "--labels", "kind"]) == 0
+    assert main(["report", model, str(tmp_path / "t.csv"), "--labels", "kind", "--metric", "f1"]) == 0
+    assert "its share of rows whose class is right is" in (tmp_path / "w.html").read_text("utf-8")
 
 
 @for_each(

@@ -221,6 +221,8 @@ ODD = {
     "commas of thousands": (b'a,y\n"5,678",3\n"1,234,567",2\n', {}, r"'5,678' in line 2; where commas separate thousands leave them out$"),
     "a whole number with a point": (b"a,y\n9007199254740993.0,2\n3,4\n", {}, "'9007199254740993.0' in line 2, a whole number that float64 does not have"),
     "an array of numpy": (b"\x93NUMPY\x01\x00", {}, "is an array of numpy, and no CSV; write np.savez"),
+    "ARFF": (b"% made\n\n@RELATION r\n", {}, "is an ARFF file, and no CSV; write format='arff' in a problem file, or save"),
+    "LIBSVM": (b"-1 1:0.5 3:2e-1\n+1 2:1\n", {}, "is a LIBSVM file, and no CSV; write format='libsvm'"),
     "bzip2": (bz2.compress(b"a,y\n1,2\n"), {}, "is packed by bzip2, and no CSV; unpack it first"),
     "xz": (lzma.compress(b"a,y\n1,2\n"), {}, "is packed by xz, and no CSV; unpack it first"),
     "a number that float64 makes 0": (b"a,y\n1e-400,2\n3,4\n", {}, "'1e-400' in line 2, nearer to 0 than any number of float64; write 0, or multiply"),

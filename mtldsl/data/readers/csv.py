@@ -276,14 +276,18 @@ def rows_of(path, delimiter, header, decimal=".", known: bool = True):
     return names, rows, np.array(lines)
 
 
-#: first bytes of files of other formats -> what they are, what there is to do
+_INSTEAD = "write format={!r} in a problem file, or save the rows as CSV with a line of names"
+
+#: what files of other formats begin with -> what they are, what there is to do
 _OTHER_FORMATS = {
+    rb"(%.*\n|\s)*@(?i:relation)\s": ("is an ARFF file", _INSTEAD.format("arff")),
+    rb"[-+.,\d]+([ \t]+\d+:[-+.e\d]+)+\s": ("is a LIBSVM file", _INSTEAD.format("libsvm")),
     b"\x1f\x8b": ("is packed by gzip", "unpack it first"),
     b"PK\x03\x04": ("is a zip archive or a spreadsheet", "unpack it, or save the sheet as CSV in UTF-8"),
     b"\xd0\xcf\x11\xe0": ("is a spreadsheet", "save the sheet as CSV in UTF-8"),
     b"BZh": ("is packed by bzip2", "unpack it first"),
     b"\xfd7zX": ("is packed by xz", "unpack it first"),
-    b"\x28\xb5\x2f\xfd": ("is packed by zstd", "unpack it first"),
+    b"[(]\xb5/\xfd": ("is packed by zstd", "unpack it first"),
     b"\x93NUM": ("is an array of numpy", "write np.savez(path, X=X), which has its name"),
     b"PAR1": ("is a Parquet file", "write engine='dask' in a problem file, or pandas.read_parquet"),
     b"\xff\xfe": ("is in UTF-16", "save it in UTF-8"),
@@ -294,9 +298,9 @@ _OTHER_FORMATS = {
 def _refuse_other_formats(path) -> None:
     """DataError for a file whose first bytes are those of another format."""
     with path.open("rb") as file:
-        start = file.read(4)
+        start = file.read(1 << 12)
     for mark, (what, instead) in _OTHER_FORMATS.items():
-        if start.startswith(mark):
+        if re.match(mark, start):
             raise DataError(f"{what}, and no CSV", term=path, write_instead=instead)
 
 
