@@ -105,6 +105,7 @@ def report(estimator, file, X, y, *, groups=None, **options) -> Path:
         "title": title,
         "positive": _positive(last, solution),
         "chosen_by": chosen,
+        "by_name": True,
     }
     return solution.report(file, tasks, **(beside | options))
 
@@ -360,10 +361,13 @@ def _tasks_of(estimator, solution: Solution, X, y, groups) -> Tasks:
     if table.shape[1] < len(estimator._learned):  # two classes of a loss that has a task for each
         table = np.hstack([-table, table])
     table = table[:, estimator._learned]
+    # of no label at all an error speaks, of the first task
+    kept = [i for i, column in enumerate(table.T) if not np.isnan(column).all()] or [0]
     inputs = estimator._inputs_of_solution(estimator._checked(X))
     if hasattr(estimator, "kernels"):  # features of kernels are not columns of X
         names = None if estimator.kernels == "precomputed" else estimator._names()
-    return Tasks.shared(inputs, table, feature_names=names, task_names=list(solution.task_names))
+    scored = [solution.task_names[i] for i in kept]
+    return Tasks.shared(inputs, table[:, kept], feature_names=names, task_names=scored)
 
 
 def _positive(estimator, solution: Solution) -> dict[str, str]:

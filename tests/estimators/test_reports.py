@@ -140,10 +140,13 @@ def test_tasks_that_were_not_learned_are_named(tmp_path):
     assert f"2 tasks; without 'never', {without}" in html.unescape(fitted.report(tmp_path / "fit.html", rows, y, bootstrap=0).read_text("utf-8"))  # fmt: skip
 
 
-def test_rows_of_tasks_by_their_column(tmp_path):
-    fitted = GroupedMultiTaskClassifier(task="city").fit(X[LEARN], SICK["ill"][LEARN])
-    page = fitted.report(tmp_path / "fit.html", X[TEST], SICK["ill"][TEST], bootstrap=0)
-    assert "Oslo" in page.read_text(encoding="utf-8")
+def test_tasks_without_rows_here_are_not_scored(tmp_path):
+    numbered, rows = X.assign(city=X.city.eq("Rome").astype(int)), X[["age", "iron"]].to_numpy()
+    by_column = GroupedMultiTaskClassifier(task="city").fit(numbered[LEARN], SICK["ill"][LEARN])
+    kept, gap = numbered["city"].eq(0), np.where([True, False], rows, np.nan)
+    for fitted, *given in ((by_column, numbered[kept], SICK["ill"][kept]), (MultiTaskRegressor().fit(rows, rows), rows, gap)):  # fmt: skip
+        text = fitted.report(tmp_path / "fit.html", *given, bootstrap=0).read_text(encoding="utf-8")
+        assert "1 task of 2 has no rows here" in text and "could not be scored" not in text
 
 
 def test_importances_are_in_the_order_of_the_summary(piped):
