@@ -369,9 +369,7 @@ class Solution(Displayable):
     def __repr__(self) -> str:
         return f"<Solution {self}>"
 
-    def __dir__(self) -> list[str]:
-        """Return what a user reads; what warm starts, proofs and files ask is not listed, and works all the same."""
-        return [name for name in super().__dir__() if name not in _OF_PROOFS]
+    _unlisted = _OF_PROOFS
 
     def _panel(self) -> Panel:
         return panel_of(self)

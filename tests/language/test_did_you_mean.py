@@ -9,6 +9,7 @@ from mtldsl.language.suggestions import SYNONYMS, meant, nearest
 from mtldsl.language.vocabulary import CALLABLE
 from tests.loops import for_each
 
+TASKS = mtl.Tasks.shared([[1.0], [2.0]], [[0.0], [3.0]])
 OTHERS = [(other, word) for word, others in SYNONYMS.items() for other in others.split(", ")]
 
 
@@ -63,8 +64,8 @@ def test_a_name_without_a_word_says_what_is_near(typed, says):
     (mtl.metrics, {"classes_of"}, {"FScore", "AUC"}),
     (mtl.similarities, {"np"}, {"identity", "clusters"}),
     (mtl.Tasks, set(), {"shared", "separate", "grouped"}),
-    (mtl.Tasks.shared([[1.0], [2.0]], [[0.0], [3.0]]), {"adjoint", "gram", "sums_of", "kernel_map"},
-     {"split", "n_tasks"}),
+    (TASKS, {"adjoint", "gram", "sums_of", "kernel_map"}, {"split", "n_tasks"}),
+    (mtl.minimize(mtl.squared_loss(mtl.Weights(TASKS), TASKS)), {"form", "first_loss"}, {"solve", "weights"}),
 ])  # fmt: skip
 def test_dir_lists_what_is_typed(owner, hidden, shown):
     assert shown <= set(dir(owner)) and not hidden & set(dir(owner))
