@@ -335,6 +335,14 @@ def _with_predicting_weights(estimator) -> Solution:
     return replace(solution, coef=estimator._weights[:, own], intercept=shift)
 
 
+def _nothing_to_score(estimator, instead: str) -> DataError:
+    return DataError(
+        "no row here has a label and a task that was learned",
+        term=f"report of {type(estimator).__name__}",
+        write_instead=instead,
+    )
+
+
 def _tasks_of(estimator, solution: Solution, X, y, groups) -> Tasks:
     """New rows as tasks of the names that were learned."""
     names = list(solution.feature_names)
@@ -350,24 +358,22 @@ def _tasks_of(estimator, solution: Solution, X, y, groups) -> Tasks:
                 stacklevel=3,
             )
         if not there.any():
-            raise DataError(
-                "no row here has a label and a task that was learned",
-                term=f"report of {type(estimator).__name__}",
-                write_instead=f"give rows of tasks such as {estimator.tasks_.tolist()[0]!r}",
-            )
+            raise _nothing_to_score(estimator, f"give rows of tasks such as {estimator.tasks_.tolist()[0]!r}")
         tasks = Tasks.grouped(rows[there], labels[there], ids[there], feature_names=names)
         return tasks.select([name for name in solution.task_names if name in tasks.task_names])
     table = _columns(estimator, y)[0]
     if table.shape[1] < len(estimator._learned):  # two classes of a loss that has a task for each
         table = np.hstack([-table, table])
     table = table[:, estimator._learned]
-    # of no label at all an error speaks, of the first task
-    kept = [i for i, column in enumerate(table.T) if not np.isnan(column).all()] or [0]
-    inputs = estimator._inputs_of_solution(estimator._checked(X))
+    there = ~np.isnan(table)
+    rows, kept = there.any(axis=1), np.flatnonzero(there.any(axis=0))
+    if not len(kept):
+        raise _nothing_to_score(estimator, "give rows with labels")
+    inputs = estimator._inputs_of_solution(estimator._checked(X))[rows]
     if hasattr(estimator, "kernels"):  # features of kernels are not columns of X
         names = None if estimator.kernels == "precomputed" else estimator._names()
     scored = [solution.task_names[i] for i in kept]
-    return Tasks.shared(inputs, table[:, kept], feature_names=names, task_names=scored)
+    return Tasks.shared(inputs, table[rows][:, kept], feature_names=names, task_names=scored)
 
 
 def _positive(estimator, solution: Solution) -> dict[str, str]:

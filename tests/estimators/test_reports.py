@@ -133,11 +133,15 @@ def test_a_page_of_classes_begins_with_what_is_predicted(loss, n_classes, tmp_pa
 
 def test_tasks_that_were_not_learned_are_named(tmp_path):
     rows, y = X[["age", "iron"]], SICK.assign(never="no")
+    y.iloc[:9] = None  # rows that are not scored
     with pytest.warns(OneClassWarning):
         fitted = MultiTaskClassifier().fit(rows, y)
     without = "of one class or no label"
     assert f"not learned, {without}: 'never'" in fitted.summary()
-    assert f"2 tasks; without 'never', {without}" in html.unescape(fitted.report(tmp_path / "fit.html", rows, y, bootstrap=0).read_text("utf-8"))  # fmt: skip
+    page = html.unescape(fitted.report(tmp_path / "fit.html", rows, y, bootstrap=0).read_text("utf-8"))
+    assert (
+        f"2 tasks; without 'never', {without}" in page and "WARNING: on 111 rows that it was learned" in page
+    )
 
 
 def test_tasks_without_rows_here_are_not_scored(tmp_path):

@@ -151,9 +151,8 @@ def test_mistakes_are_named():
     X, Y = table(9)
     with pytest.raises(ModelError, match="write 'roc_auc'"):
         scorer("AUC")
-    words = np.where(Y > 0, "yes", "no")
     with pytest.raises(ModelError, match=r"^scorer\('jaccard'\): scikit-learn's scorer does not.*as 'f1' or"):
-        scorer("jaccard")(MultiTaskClassifier().fit(X, words), X, words)
+        scorer("jaccard")(MultiTaskClassifier().fit(X, words := np.where(Y > 0, "yes", "no")), X, words)
     said = r"scorer\('brier'\): LinearSVC has no predict_proba; write a measure of labels"
     with pytest.raises(DataError, match=said):
         scorer("brier")(LinearSVC().fit(X, Y[:, 0]), X, Y[:, 0])

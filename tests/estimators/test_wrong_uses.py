@@ -106,7 +106,6 @@ WRONG = {
     "weights in another order, of tasks": (lambda: mtl.Tasks.shared(X, LABELS, sample_weights=LABELS[LABELS.columns[::-1]].abs() + 1), DataError, ["sample_weights: column 'y2' is number 0"]),
     "a misspelt argument": (lambda: MultiTaskRegressor(penality="l1_norm"), ModelError, ["(penality='l1_norm')", "did you mean 'penalty'"]),
     "a misspelt argument, set": (lambda: MultiTaskRegressor().set_params(penality="l1_norm"), ModelError, ["Invalid parameter 'penality'", "did you mean 'penalty'"]),
-    "a misspelt parameter": (lambda: MultiTaskRegressor(lambda_=1.0).fit(X, Y), ModelError, ["no parameter 'lambda_'", "did you mean 'lam'"]),
     "a parameter of another estimator": (lambda: GroupedMultiTaskClassifierCV(task="s", tune_thresholds=True).fit(pd.DataFrame(TX).add_prefix("x").assign(s=IDS), WORDS), ModelError, ["no parameter 'tune_thresholds'; its parameters: lam; MultiTaskClassifierCV and MultiTaskClassifier have 'tune_thresholds'"]),
     "a missing parameter": (lambda: MultiTaskRegressor("Robust-MTL", rho1=1.0).fit(X, Y), ModelError, ["needs rho2", "write rho2=..."]),
     "a parameter of another model": (lambda: MultiTaskRegressor("L21", lam=1.0).fit(X, Y), ModelError, ["no parameter 'lam'", "rho"]),
