@@ -170,7 +170,8 @@ class CrossValidated(MultiTaskEstimator):
     cv        : a number of folds, dealt by iterative stratification and seeded by random_state; a scikit-learn splitter; or a list of
                 (train, test) rows
     scoring   : None, the estimator's own score; the name of a measure, ours or scikit-learn's, such as "f1", "roc_auc" or
-                "neg_mean_squared_error": the mean over tasks, gaps left out; or a function (estimator, X, y). `score` is by it too
+                "neg_mean_squared_error": the mean over tasks, gaps left out; or a function (estimator, X, y). `score` is by it too.
+                Thresholds and calibration come after the choice, so that folds are scored without them
     one_standard_error : take the strongest regularization whose mean score is within one standard error of the best (Breiman, Friedman,
                 Olshen and Stone, Classification and Regression Trees, 1984)
     per_task  : choose a value for every task by its own score (the accuracy, or R^2); the weights of a task are then those of the solution

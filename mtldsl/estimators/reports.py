@@ -194,7 +194,10 @@ def summary(estimator) -> Summary:
     if hasattr(last, "best_params_") and not getattr(last, "per_task", False):
         chosen = ", ".join(f"{name} = {value:.4g}" for name, value in last.best_params_.items())
         name, score = _score_chosen_by(last)
-        lines.append(f"  chosen by cross-validation: {chosen}; {name} {score:.4f}, the mean over folds")
+        by = named_measure(getattr(last.scoring, "name", last.scoring))
+        tuned = getattr(last, "thresholds_", None) is not None and (by is None or by.needs == "labels")
+        at = ", at the threshold 0" if tuned else ""  # thresholds come after the choice
+        lines.append(f"  chosen by cross-validation: {chosen}; {name} {score:.4f}, the mean over folds{at}")
     unsaid = positives(last._labels) if hasattr(last, "_labels") else {}
     if unsaid:
         listed = ", ".join(f"{unsaid[one]!r} of {one}" for one in unsaid)

@@ -218,6 +218,7 @@ def test_a_summary_is_text_that_shows_itself(capsys):
     (lambda: MultiTaskClassifierCV(values=[1.0], cv=2), SICK, "; share of rows whose labels are all right 0."),
     (lambda: MultiTaskClassifierCV(values=[1.0], cv=2), SICK["ill"], "; accuracy "),
     (lambda: MultiTaskClassifierCV(values=[1.0], cv=2, scoring=scorer("f1")), SICK, "; F1 0."),
+    (lambda: MultiTaskClassifierCV(values=[1.0], cv=2, scoring="f1", tune_thresholds=True), SICK, "folds, at the threshold 0"),
 ])  # fmt: skip
 def test_a_summary_names_the_measure_of_its_score(make, y, says):
     assert says in make().fit(X[["age", "iron"]], y).summary()
