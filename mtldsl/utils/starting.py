@@ -8,6 +8,7 @@ import sys
 import threading
 from contextlib import suppress
 from pathlib import PurePath
+from time import perf_counter
 
 VERSION = "0.2.0"
 
@@ -28,6 +29,10 @@ def _is_command(words: list[str]) -> bool:
     if "-m" in words:
         return words[words.index("-m") + 1 :][:1] == ["mtldsl"]
     return bool(words) and PurePath(words[0]).stem == "mtldsl"
+
+
+#: when the command began, before all is imported, on this clock; None in a program of others
+BEGAN = perf_counter() if _is_command(sys.orig_argv[1:]) else None
 
 
 def _leave(number: int, frame) -> None:

@@ -46,9 +46,7 @@ def test_what_is_meant(typed, word):
     [
         ("ordinal_loss", "there is no ordinal loss"),
         ("ranking", "structured_hinge(W, tasks, metric=ROCArea())"),
-        ("max_loss", "worst_task(loss)"),
         ("SharedWeights", "shared=True"),
-        ("equal_columns", "W == W[:, 0]"),
         ("Dirty", "l1_inf_norm(P)"),
         ("tolerance", "tol="),
     ],
