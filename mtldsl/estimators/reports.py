@@ -31,7 +31,7 @@ from mtldsl.solution.measures import Measure, name_of, named_measure
 from mtldsl.solution.score_intervals import ScoredMeasure, score_classes
 from mtldsl.solution.score_sections import feature_sizes
 from mtldsl.solution.solution import Solution
-from mtldsl.utils.validation import as_whole, complete, quoted
+from mtldsl.utils.validation import as_whole, complete, plain, quoted
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -356,7 +356,7 @@ def _tasks_of(estimator, solution: Solution, X, y, groups) -> Tasks:
         there = ~np.isnan(labels) & known
         if not known.all():
             warnings.warn(
-                f"report: {np.sum(~known):,} rows are left out, of tasks that training did not have, such as {ids[~known][0]!r}",
+                f"report: {np.sum(~known):,} rows are left out, of tasks that training did not have, such as {quoted(plain(ids[~known][0]))}",
                 UserWarning,
                 stacklevel=3,
             )
