@@ -81,7 +81,7 @@ def path_verdict(record: dict) -> Text:
     certified = sum(row["certified"] for row in rows)
     seconds = sum(row["seconds"] for row in rows)
     said = f"{'certified' if certified == len(rows) else 'NOT certified'}: {certified} of {len(rows)}"
-    return Text(" · ").join([Text(said, GOOD if certified == len(rows) else BAD), Text(f"{seconds:.2f} s", DIM)])  # fmt: skip
+    return Text(" · ").join([Text(said, GOOD if certified == len(rows) else BAD), Text(f"{seconds:.2f} s of solving", DIM)])  # fmt: skip
 
 
 def _cells(path: dict) -> list[tuple[str, ...]]:

@@ -188,14 +188,14 @@ def _report(options) -> int:
             ) from error  # fmt: skip
     if tasks is not None:
         # a problem file whose tasks stand in another order has other rows now, and so another split
-        judged = of_tasks(solution, tasks) if training is None else solution
+        judged = of_tasks(solution, tasks, by_name=True) if training is None else solution
         tasks = judged.schema.alike(tasks, "report")
     separate = None
     if training is not None:
         solution = replace(solution, trained_on=training)
         separate = separate_models(training, tuned if solution.thresholds is not None else None)
     title = options.title or options.model.stem
-    save_text(path, html_report(ReportContext(solution, tasks, repeat=_typed(options), title=title, metrics=tuple(options.metric), bootstrap=options.bootstrap, separate=separate, held_out=training is not None)))  # fmt: skip
+    save_text(path, html_report(ReportContext(solution, tasks, repeat=_typed(options), title=title, metrics=tuple(options.metric), bootstrap=options.bootstrap, separate=separate, held_out=training is not None, by_name=True)))  # fmt: skip
     print_content(f"{path} is written", one_line=True)
     return OK
 

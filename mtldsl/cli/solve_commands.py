@@ -26,7 +26,7 @@ from mtldsl.errors import DataError, MTLError
 from mtldsl.utils import interrupts
 from mtldsl.utils.files import check_writable, npz_path, require_apart
 from mtldsl.utils.progress import say
-from mtldsl.utils.starting import began_to_wait
+from mtldsl.utils.starting import BEGAN
 
 # --------------------------------------------------------------------------------------------------------------
 # `mtldsl explain`: the model of a problem file, and which solvers take it.
@@ -90,7 +90,7 @@ def _solve(options) -> int:
             raise DataError(
                 f"--output {path}: the path must end in .npz (solution), .csv (predictions), .txt, .html or .json (report)"
             )
-    began = began_to_wait()
+    began = perf_counter() if BEGAN is None else BEGAN
     with load_with_options(options) as file:
         if options.no_check:
             file.check = None
@@ -117,9 +117,9 @@ def _solve(options) -> int:
                     write_instead='write [split], or mtldsl predict with the solution',
                 )  # fmt: skip
         ran = run_file(file, is_told(options))
-        ran.record["waited"] = perf_counter() - began
         from mtldsl.cli.run_report import run_report, verdict
 
+        ran.record["waited"] = perf_counter() - began
         try:
             with interrupts.handle_signals():  # what was computed is not lost to a signal that comes now
                 write(outputs, ran)

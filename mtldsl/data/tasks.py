@@ -326,7 +326,4 @@ class Tasks(PredictionMap, Displayable):
 
     __repr__ = one_line
     _panel = panel_of
-
-    def __dir__(self) -> list[str]:
-        """Return what a user types; what solvers ask is not listed, and works all the same."""
-        return [name for name in super().__dir__() if name not in _OF_SOLVERS]
+    _unlisted = _OF_SOLVERS

@@ -14,6 +14,12 @@ from mtldsl.display.sections import GOOD, WRONG, Panel, Table, aligned_lines
 class Displayable:
     """An object that notebooks show as its panel."""
 
+    #: what other parts of the package ask: not listed by `dir`, it works all the same
+    _unlisted: ClassVar[frozenset[str]] = frozenset()
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in self._unlisted]
+
     def _panel(self) -> Panel:
         raise NotImplementedError
 

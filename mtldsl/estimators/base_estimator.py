@@ -39,11 +39,16 @@ from mtldsl.utils.validation import MAX_MAGNITUDE, as_flag, complete, quoted
 SYNONYMS = {
     "alpha": ("lam", "values"), "alphas": ("values", "lam"), "lambda_": ("lam", "values"), "lambdas": ("values", "lam"), "lams": ("values", "lam"),
     "C": ("lam", "values"), "Cs": ("values", "lam"), "n_alphas": ("n_values",), "n_lambdas": ("n_values",),
+    "tolerance": ("tol",), "time_limit": ("max_seconds",), "timeout": ("max_seconds",), "max_time": ("max_seconds",), "metric": ("scoring",),
+    "folds": ("cv",), "n_folds": ("cv",), "n_splits": ("cv",), "regularizer": ("penalty",), "reg": ("penalty",), "constraints": ("subject_to",),
 }  # fmt: skip
 
 
 #: A name as alike to an argument's is meant for it.
 MISSPELT_SHARE = 0.8
+
+#: A name as alike to a parameter's may be meant for it.
+MEANT_SHARE = 0.7
 
 #: Most estimators that are named as those that have a parameter.
 NAMED_OWNERS = 2
@@ -146,9 +151,9 @@ class ModelParameters(BaseEstimator):
 
     def _meant(self, name: str) -> str:
         """The parameter whose name is nearest, as a question with a space behind it; "" where none is near."""
-        known = [each for each in self.get_params(deep=False) if each not in self._parameters]
+        known = [each for each in self.get_params(deep=False) if each != name]
         near = [each for each in SYNONYMS.get(name, ()) if each in known] or get_close_matches(
-            name, known, n=1
+            name, known, n=1, cutoff=MEANT_SHARE
         )
         return f"did you mean {near[0]!r}? " if near else ""
 
@@ -229,7 +234,7 @@ class ModelParameters(BaseEstimator):
             raise ModelError(
                 f"the model has no parameter {strange[0]!r}",
                 term=f"{type(self).__name__}(model={quoted(self._stated_model(), 60)}, {strange[0]}={quoted(given[strange[0]])})",
-                write_instead=f"{meant}its parameters: {known}{'' if meant else self._owners(strange[0])}",
+                write_instead=f"{meant}its parameters: {known}{'' if meant else self._owners(SYNONYMS.get(strange[0], strange)[0])}",
             )
         values = {**model.defaults, **given}
         missing = [name for name in model.parameters if values.get(name) is None]

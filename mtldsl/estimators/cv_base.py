@@ -55,18 +55,15 @@ def parameter_of(problem: Problem, name: str, typed: str) -> Parameter:
 
 
 @contextmanager
-def listening(said: dict[str, None]) -> Iterator[None]:
-    """Context in which a measure's warnings that it is not defined go to `said`, to be told once for all folds; others are passed on."""
+def listening(said: dict[str, type[Warning]]) -> Iterator[None]:
+    """Context in which a measure's warnings go to `said`, to be told once for all folds."""
     with warnings.catch_warnings(record=True) as heard:
         for told in (PositiveClassWarning, UnlikeIndexWarning):  # once, of all rows
             warnings.simplefilter("ignore", told)
-        warnings.simplefilter("always", UndefinedMetricWarning)
+        for told in (UndefinedMetricWarning, OneClassWarning):
+            warnings.simplefilter("always", told)
         yield
-    for one in heard:
-        if issubclass(one.category, UndefinedMetricWarning):
-            said[str(one.message)] = None
-        else:
-            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    said |= {str(one.message): one.category for one in heard}
 
 
 def of_fold(estimator, name, values, scoring, X, y, sample_weight, others, train, test) -> tuple[list, dict]:
@@ -148,7 +145,8 @@ class CrossValidated(MultiTaskEstimator):
     cv        : a number of folds, dealt by iterative stratification and seeded by random_state; a scikit-learn splitter; or a list of
                 (train, test) rows
     scoring   : None, the estimator's own score; the name of a measure, ours or scikit-learn's, such as "f1", "roc_auc" or
-                "neg_mean_squared_error": the mean over tasks, gaps left out; or a function (estimator, X, y). `score` is by it too
+                "neg_mean_squared_error": the mean over tasks, gaps left out; or a function (estimator, X, y). `score` is by it too.
+                Thresholds and calibration come after the choice, so that folds are scored without them
     one_standard_error : take the strongest regularization whose mean score is within one standard error of the best (Breiman, Friedman,
                 Olshen and Stone, Classification and Regression Trees, 1984)
     n_jobs    : processes for the folds (joblib)
@@ -252,8 +250,8 @@ class CrossValidated(MultiTaskEstimator):
                     made.found.append(scores)
                     said |= warned
                     tell(f"{len(scores)} values of {self._chosen}")
-        for text in said:
-            warnings.warn(f"{type(self).__name__}, in folds: {text}", UndefinedMetricWarning, stacklevel=4)
+        for text, category in said.items():
+            warnings.warn(f"{type(self).__name__}, in folds: {text}", category, stacklevel=4)
         self._choose(np.array(made.found))
         # a convex model has the same optimum whatever came before
         first = self.best_index_ if problem.is_convex else 0

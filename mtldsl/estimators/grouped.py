@@ -95,8 +95,9 @@ class RowsOfTasks(MultiTaskEstimator):
             if self.task not in names:
                 shown = ", ".join(map(repr, names[:6])) if names else "no names"
                 raise DataError(
-                    f"task={self.task!r} is not a column of X, which has {shown}", argument="task"
-                )
+                    f"task={self.task!r} is not a column of X, which has {shown}", argument="task",
+                    write_instead="" if names else "write .set_output(transform='pandas') behind the step before, or a position",
+                )  # fmt: skip
             at = names.index(self.task)
         else:
             at = self.task

@@ -31,7 +31,7 @@ from mtldsl.solution.measures import Measure, name_of, named_measure
 from mtldsl.solution.score_intervals import ScoredMeasure, score_classes
 from mtldsl.solution.score_sections import feature_sizes
 from mtldsl.solution.solution import Solution
-from mtldsl.utils.validation import as_whole, complete, quoted
+from mtldsl.utils.validation import as_whole, complete, plain, quoted
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -95,6 +95,7 @@ def report(estimator, file, X, y, *, groups=None, **options) -> Path:
         "title": title,
         "positive": _positive(last, solution),
         "chosen_by": chosen,
+        "by_name": True,
     }
     return solution.report(file, tasks, **(beside | options))
 
@@ -183,7 +184,10 @@ def summary(estimator) -> Summary:
     if hasattr(last, "best_params_"):
         chosen = ", ".join(f"{name} = {value:.4g}" for name, value in last.best_params_.items())
         name, score = _score_chosen_by(last)
-        lines.append(f"  chosen by cross-validation: {chosen}; {name} {score:.4f}, the mean over folds")
+        by = named_measure(getattr(last.scoring, "name", last.scoring))
+        tuned = getattr(last, "thresholds_", None) is not None and (by is None or by.needs == "labels")
+        at = ", at the threshold 0" if tuned else ""  # thresholds come after the choice
+        lines.append(f"  chosen by cross-validation: {chosen}; {name} {score:.4f}, the mean over folds{at}")
     unsaid = positives(last._labels) if hasattr(last, "_labels") else {}
     if unsaid:
         listed = ", ".join(f"{unsaid[one]!r} of {one}" for one in unsaid)
@@ -314,6 +318,14 @@ def solution_of(estimator) -> Solution:
     return estimator.solution_
 
 
+def _nothing_to_score(estimator, instead: str) -> DataError:
+    return DataError(
+        "no row here has a label and a task that was learned",
+        term=f"report of {type(estimator).__name__}",
+        write_instead=instead,
+    )
+
+
 def _tasks_of(estimator, solution: Solution, X, y, groups) -> Tasks:
     """New rows as tasks of the names that were learned."""
     names = list(solution.feature_names)
@@ -324,26 +336,27 @@ def _tasks_of(estimator, solution: Solution, X, y, groups) -> Tasks:
         there = ~np.isnan(labels) & known
         if not known.all():
             warnings.warn(
-                f"report: {np.sum(~known):,} rows are left out, of tasks that training did not have, such as {ids[~known][0]!r}",
+                f"report: {np.sum(~known):,} rows are left out, of tasks that training did not have, such as {quoted(plain(ids[~known][0]))}",
                 UserWarning,
                 stacklevel=3,
             )
         if not there.any():
-            raise DataError(
-                "no row here has a label and a task that was learned",
-                term=f"report of {type(estimator).__name__}",
-                write_instead=f"give rows of tasks such as {estimator.tasks_.tolist()[0]!r}",
-            )
+            raise _nothing_to_score(estimator, f"give rows of tasks such as {estimator.tasks_.tolist()[0]!r}")
         tasks = Tasks.grouped(rows[there], labels[there], ids[there], feature_names=names)
         return tasks.select([name for name in solution.task_names if name in tasks.task_names])
     table = _columns(estimator, y)[0]
     if table.shape[1] < len(estimator._learned):  # two classes of a loss that has a task for each
         table = np.hstack([-table, table])
     table = table[:, estimator._learned]
-    inputs = estimator._inputs_of_solution(estimator._checked(X))
+    there = ~np.isnan(table)
+    rows, kept = there.any(axis=1), np.flatnonzero(there.any(axis=0))
+    if not len(kept):
+        raise _nothing_to_score(estimator, "give rows with labels")
+    inputs = estimator._inputs_of_solution(estimator._checked(X))[rows]
     if hasattr(estimator, "kernels"):  # features of kernels are not columns of X
         names = None if estimator.kernels == "precomputed" else estimator._names()
-    return Tasks.shared(inputs, table, feature_names=names, task_names=list(solution.task_names))
+    scored = [solution.task_names[i] for i in kept]
+    return Tasks.shared(inputs, table[rows][:, kept], feature_names=names, task_names=scored)
 
 
 def _positive(estimator, solution: Solution) -> dict[str, str]:

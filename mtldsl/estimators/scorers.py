@@ -200,7 +200,8 @@ class TheirScorer(RoutedScorer):
         except (TypeError, ValueError, UserWarning) as error:
             ours = "'f1' or 'roc_auc'" if is_classifier(estimator) else "'mse' or 'mae'"
             mean = f"{self.name}_macro"
-            ours = f"{mean!r}, {ours}" if mean in get_scorer_names() else ours
+            takes_table = "multilabel-indicator" in str(error) and mean in get_scorer_names()
+            ours = f"{mean!r}, {ours}" if takes_table else ours
             raise ModelError(
                 f"scikit-learn's scorer does not take these labels: {str(error).rstrip('.')}",
                 term=self.typed,

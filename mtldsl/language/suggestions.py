@@ -30,7 +30,7 @@ SYNONYMS = {
     "ridge": "tikhonov, l2, l2_squared, squared_l2, squared_frobenius, frobenius_squared, weight_decay, sum_squares",
     "frobenius_norm": "fro, frobenius, l2_norm, euclidean_norm",
     "l1_norm(W) + ridge(W)": "elastic_net, enet",
-    "l1_norm(W) + l21_norm(W)": "sparse_group_lasso, dirty",
+    "l1_norm(W) + l21_norm(W)": "sparse_group_lasso",
     "spectral_norm": "operator, largest_singular_value, schatten_inf, sigma_max",
     "max_norm": "gamma_2",
     "total_variation": "tv, fused_lasso, fused",
@@ -103,6 +103,9 @@ _ADVICE = {
     "ordinal": "logistic_loss of one task a threshold, with W[:, 1:] == W[:, :-1] (docs/language.md#ordered-labels): there is no ordinal loss",
     "ranking": "structured_hinge(W, tasks, metric=ROCArea()), which ranks positives above negatives",
     "max_loss": "worst_task(loss), the largest loss of a task",
+    "dirty": "a * l1_inf_norm(P) + b * l1_norm(Q) beside the loss of P + Q, the model 'Dirty'",
+    "dirty_model": "a * l1_inf_norm(P) + b * l1_norm(Q) beside the loss of P + Q, the model 'Dirty'",
+    "tolerance": "tol=, in solve()",
     "minimax": "worst_task(loss), the largest loss of a task",
 }
 

@@ -154,7 +154,7 @@ def check_model(objective: Objective, constraints: Sequence[Constraint | RangeCo
         for one in found:
             if known.setdefault(one.name, one) is not one:
                 raise ModelError(
-                    f"two different {kind} are both called {one.name!r}: give each a name, {example}"
+                    f"two different {kind} are both called {one.name!r}: use one in every term, or give each a name, {example}"
                 )
     for term in objective.terms:
         if not (term.argument.parts or term.of_learned):

@@ -234,6 +234,8 @@ def statement_text(objective: str, constraints: Iterable[str]) -> str:
 class Statement(Displayable):
     """Model as typed, before anybody solves or checks it. ModelError where it is not convex or not well formed."""
 
+    _unlisted = frozenset(["first_loss", "form", "shares"])
+
     def __init__(self, objective: Objective, constraints: list[Constraint | RangeConstraint]):
         check_model(objective, constraints)
         self.objective, self.constraints = objective, tuple(constraints)

@@ -262,7 +262,7 @@ def values_of(problem: Any, parameter: Parameter, values, typed: str) -> list[fl
         raise ModelError(
             f"values are not known by themselves ({error.what})",
             term=f"{typed}({parameter.name})",
-            write_instead="give them, such as values=[10.0, 1.0, 0.1]",
+            write_instead="give them, such as values=[0.1, 1.0, 10.0]",
         ) from error
     if not 0.0 < start < np.inf:
         raise ModelError(

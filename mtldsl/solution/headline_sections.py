@@ -34,12 +34,17 @@ from mtldsl.utils.validation import as_whole
 # Rows that are scored: of which tasks they are, and how many of them were learned from.
 
 
-def of_tasks(solution: Any, tasks: Tasks | None) -> Any:
-    """Return the solution of the tasks that have rows here, in their order; as it is where they are all, or not told apart by name."""
+def of_tasks(solution: Any, tasks: Tasks | None, by_name: bool = False) -> Any:
+    """Return the solution of the tasks that have rows here, in their order; as it is where they are all, or not told apart by name.
+
+    by_name : names that are numbers, too, are those of the solution, and no positions
+    """
     learned = solution.task_names
     if tasks is None or tasks.task_names == learned or not set(tasks.task_names) <= set(learned):
         return solution
-    if is_numbered(tasks.task_names) or predictor_class(solution.loss) is not PerTaskPredictor:
+    if predictor_class(solution.loss) is not PerTaskPredictor:
+        return solution
+    if is_numbered(tasks.task_names) and not by_name:
         return solution
     at = [learned.index(name) for name in tasks.task_names]
     parts = {name: getattr(solution, name) for name in ("intercept", "thresholds")}
@@ -98,6 +103,7 @@ class ReportContext:
     bootstrap        : samples of the rows behind every interval, drawn from random_state; 0: no intervals
     held_out         : whether the caller divided the rows itself, so that those scored are new; False: rows are compared
     positive         : {task: the class that +1 stands for}
+    by_name          : whether tasks here are the solution's of the same name, though it be a number
     chosen_by        : the measure that a parameter was chosen by, its name, or the score of a function that knows no tasks, where
                        cross_validation is not here to tell
     repeat           : the line that makes the same solution again;  more: sections for the end
@@ -118,6 +124,7 @@ class ReportContext:
     held_out: bool = False
     positive: Mapping[str, str] = field(default_factory=dict)
     chosen_by: str | Measure | ScoredMeasure | None = None
+    by_name: bool = False
 
     @cached_property
     def training(self) -> Tasks | None:
@@ -132,7 +139,7 @@ class ReportContext:
     @cached_property
     def judged(self) -> Any:
         """The solution of the tasks that are scored."""
-        return of_tasks(self.solution, self.tasks)
+        return of_tasks(self.solution, self.tasks, self.by_name)
 
     @cached_property
     def n_seen(self) -> int | None:
@@ -198,7 +205,7 @@ class ReportContext:
             self.signs,
             self.bootstrap,
             self.random_state,
-            None if self.separate is None else of_tasks(self.separate, self.tasks),
+            None if self.separate is None else of_tasks(self.separate, self.tasks, self.by_name),
         )
 
     @property
@@ -225,7 +232,7 @@ class ReportContext:
         alone = (
             {}
             if self.separate is None
-            else class_vectors(of_tasks(self.separate, self.tasks), self.scored, None, 0)
+            else class_vectors(of_tasks(self.separate, self.tasks, self.by_name), self.scored, None, 0)
         )
         beside = {name: Score(one.overall[0]) for name, (_, one) in alone.items()}
         return [replace(one, separate=beside.get(name)) for name, (_, one) in found.items()]

@@ -102,6 +102,7 @@ def report(
     separate=None,
     positive: Mapping[str, str] | None = None,
     chosen_by: str | Measure | None = None,
+    by_name: bool = False,
 ) -> Path:
     """Write one HTML file for people who were not there; it needs no network, and can be read on a phone and on paper. Returns its path.
 
@@ -115,6 +116,7 @@ def report(
     separate : a solution of one model per task on the same rows, shown beside this one: `mtldsl.problems.separate_models.separate_models(tasks)`
     positive : {task: the class that +1 stands for}, to be named beside its share
     chosen_by : the measure, or its name, that a parameter was chosen by, where `cross_validation` is not here to tell
+    by_name : tasks that are called by a number are the solution's of that name, and not at that position
     random_state : of these samples; the same seed is the same page
     The verdict and the score stand first, by the metric that was learned for, or chosen by; then the scores of every task beside those of
     a guess, what was learned, the data, the model as formula, and how to repeat it. Without matplotlib (`pip install ".[report]"` in the checkout) the page has no pictures. DataError where it cannot be written.
@@ -138,6 +140,7 @@ def report(
         separate=separate,
         positive=positive or {},
         chosen_by=chosen_by,
+        by_name=by_name,
     )
     return write_report(file, facts)
 

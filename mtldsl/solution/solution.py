@@ -343,6 +343,23 @@ class Solution(Displayable):
     def __repr__(self) -> str:
         return f"<Solution {self}>"
 
+    #: what warm starts, proofs and files ask
+    _unlisted = frozenset(
+        [
+            "compile_seconds",
+            "description",
+            "formula",
+            "imputation",
+            "kernel_map",
+            "loss",
+            "scaling",
+            "schema",
+            "state",
+            "tol",
+            "trained_on",
+        ]
+    )
+
     def _panel(self) -> Panel:
         return panel_of(self)
 

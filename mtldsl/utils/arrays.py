@@ -319,7 +319,7 @@ def _require(holds, what, problem, error):
 # Tables of pandas, polars and pyarrow, column by column: the same real numbers, or an error that names the column.
 
 _TIME = "not numeric; give the time since a start, such as (t - t.min()).dt.total_seconds()"
-_TEXT = "not numeric; encode it first (for example one column per category)"
+_TEXT = "not numeric; encode it first (for example one column per category), or write astype(float) where it holds numbers"
 _LABELS = "not numeric; of two classes write -1 and +1, such as Y.replace({'no': -1, 'yes': 1}); mtldsl.estimators take text"
 
 

@@ -31,13 +31,8 @@ def _is_command(words: list[str]) -> bool:
     return bool(words) and PurePath(words[0]).stem == "mtldsl"
 
 
-#: When the import of the package began.
-_IMPORTED = perf_counter()
-
-
-def began_to_wait() -> float:
-    """The time since which a user waits: where this process is the command that of its import, in a program of others now."""
-    return _IMPORTED if _is_command(sys.orig_argv[1:]) else perf_counter()
+#: when the command began, before all is imported, on this clock; None in a program of others
+BEGAN = perf_counter() if _is_command(sys.orig_argv[1:]) else None
 
 
 def _leave(number: int, frame) -> None:

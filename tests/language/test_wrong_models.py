@@ -41,7 +41,7 @@ mtl.squared_loss(W, REAL, offset=Y) | squared_loss(W, tasks) | 'offset' | W[-1:,
 mtl.squared_trace_norm(W) <= 1 | squared_trace_norm(W) <= 1 | is not a norm | lam * squared_trace_norm(W)
 np.ones(7) <= W | W >= array(7) | (7,) | (4, 3)
 np.nan <= W | W >= | NaN
-mtl.minimize(mtl.squared_loss(W + mtl.Weights(REAL), REAL) + mtl.ridge(W)) | both called 'W' | name="L"
+mtl.minimize(mtl.squared_loss(W + mtl.Weights(REAL), REAL) + mtl.ridge(W)) | both called 'W': use one in every term | name="L"
 mtl.minimize(mtl.squared_loss(W, REAL) + lam * mtl.ridge(W) + mtl.Parameter(2.0) * mtl.l1_norm(W)) | both called 'lam' | name="mu"
 mtl.Parameter(-2.0) | 'lam' | -2.0 | >= 0
 mtl.huber_loss(W, REAL, threshold=2.0) | huber_loss(W, tasks) | 'threshold' | delta
