@@ -289,6 +289,12 @@ class MultiTaskClassifier(ClassifierMixin, MultiTaskEstimator):
         P = np.where(self._constant_side != 0, np.where(np.isnan(z), np.nan, z >= 0), P)
         return self._labels.probabilities_of_rows(P)
 
+    @available_if(models_probabilities)
+    def predict_log_proba(self, X) -> np.ndarray:
+        """The logarithm of `predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
     def score(self, X, y, sample_weight=None) -> float:
         """The share of rows whose labels are all right; missing labels are not counted, nor rows that have none."""
         return share_right(self, X, y, sample_weight)

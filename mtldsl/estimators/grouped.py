@@ -382,6 +382,12 @@ class GroupedMultiTaskClassifier(ClassifierMixin, RowsOfTasks):
             (z >= 0) * 1.0 if self.solution_ is None else probabilities(self.solution_.loss, z)
         )
 
+    @available_if(models_probabilities)
+    def predict_log_proba(self, X, groups=None) -> np.ndarray:
+        """The logarithm of `predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X, groups))
+
     def score(self, X, y, groups=None, sample_weight=None) -> float:
         """The share of right labels over all rows whose y is there."""
         return share_right(self, X, y, sample_weight, groups=groups)

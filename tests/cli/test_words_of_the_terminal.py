@@ -63,7 +63,7 @@ def test_a_report_in_a_pipe_ends_no_line_with_spaces(command_line, command, monk
     code, told, _ = command_line(command, "o.toml")
     assert code == 0 and len(told.splitlines()) > 5
     assert [line for line in told.splitlines() if line.endswith(" ")] == []
-    assert command != "solve" or float(told.split()[-4]) > 1e3  # seconds since the command began
+    assert command != "solve" or float(told.split()[-4]) >= 1e3  # seconds since the command began
 
 
 def test_help_counts_per_task(capsys):

@@ -58,6 +58,7 @@ def test_classification_is_the_statement_solved_on_signs(word):
     P, z = fitted.predict_proba(X), by_hand.decision_function(X)
     np.testing.assert_allclose(P, by_hand.predict_proba(X), rtol=1e-14)
     np.testing.assert_allclose(fitted.decision_function(X), z, rtol=1e-12, atol=1e-14)
+    np.testing.assert_array_equal(np.exp(fitted.predict_log_proba(X)).round(12), P.round(12))
 
 
 @pytest.mark.slow
