@@ -26,23 +26,25 @@ MULTIPLES = (0.25, 0.5, 0.7, 1.0, 1.5, 2.0, 4.0)
 
 
 class Table:
-    """Seconds of single routes (problems x routes; nan where a route refuses), and which patterns hold."""
+    """Seconds of single routes, and of methods that patterns name (problems x columns; nan where one refuses), and which patterns hold."""
 
     def __init__(self, problems: Iterable[Problem], rows: Iterable[dict], tol: float = 1e-4):
         from mtldsl.solvers.route_table import PATTERNS
         from mtldsl.solvers.routes import LAST, SOLVERS
 
         names = [name for name in SOLVERS if name != LAST and "mtldsl.distributed" not in str(SOLVERS[name])]
+        methods = [name for pattern in PATTERNS for name in pattern.first if "." in name]
+        columns = [*names, *methods]
         seconds: dict[str, dict[str, float]] = {}
         for row in rows:
-            if row["route"] in names and row["tol"] == tol:
+            if row["route"] in columns and row["tol"] == tol:
                 good = row["status"] in ("optimal", "stationary")
                 seconds.setdefault(row["problem"], {})[row["route"]] = row["seconds"] if good else np.inf
         self.problems = [p for p in problems if p.half == "tuning" and len(seconds.get(p.id, ())) > 1]
-        self.routes, self.patterns = names, list(PATTERNS)
+        self.routes, self.columns, self.patterns = names, columns, list(PATTERNS)
         load = cache(lambda name: SETS[name].load())
         self.forms = [Instance(p, SETS[p.data], load(p.data)).form for p in self.problems]
-        found = [[seconds[p.id].get(name, np.nan) for name in names] for p in self.problems]
+        found = [[seconds[p.id].get(name, np.nan) for name in columns] for p in self.problems]
         self.seconds = np.array(found)
         with np.errstate(invalid="ignore"):
             cost = (self.seconds + TIE) / (np.nanmin(self.seconds, axis=1, keepdims=True) + TIE)
@@ -55,7 +57,7 @@ class Table:
 
     def first_routes(self, order: Iterable[str], holds: np.ndarray) -> np.ndarray:
         """The column of the route that goes first on every problem."""
-        column = {name: k for k, name in enumerate(self.routes)}
+        column = {name: k for k, name in enumerate(self.columns)}
         ranked = np.array([column[name] for name in order])
         first = np.full(len(self.problems), -1)
         for k, row in enumerate(self.seconds):

@@ -238,7 +238,7 @@ PATTERNS: tuple[RoutePattern, ...] = (
         where={
             "loss": ("piecewise_linear",),
             "is_sparse": (True,),
-            "samples": SizeRange(least=1000),
+            "samples": SizeRange(least=2000),
             "features": SizeRange(least=1000),
         },
     ),

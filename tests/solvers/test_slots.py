@@ -123,8 +123,8 @@ def test_the_order_follows_a_parameter():
 def test_sparse_data_begin_with_the_route_of_their_shape():
     cases = {
         ("squared_hinge_loss", "ridge", 80, 40): "dual_ascent", ("squared_hinge_loss", "ridge", 200, 40): "proximal_gradient",
-        ("huber_loss", "ridge", 80, 40): "proximal_gradient", ("hinge_loss", "l1_norm", 1000, 1000): "multipliers.newton",
-        ("hinge_loss", "trace_norm", 1000, 1000): "multipliers.newton", ("hinge_loss", "trace_norm", 800, 800): "admm",
+        ("huber_loss", "ridge", 80, 40): "proximal_gradient", ("hinge_loss", "l1_norm", 2000, 1000): "multipliers.newton",
+        ("hinge_loss", "trace_norm", 2000, 1000): "multipliers.newton", ("hinge_loss", "trace_norm", 1000, 1000): "admm",
     }  # fmt: skip
     rng = np.random.default_rng(0)
     for (loss, penalty, n, d), route in cases.items():
