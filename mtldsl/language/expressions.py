@@ -202,6 +202,11 @@ class Affine(Mixable):
     def __repr__(self):
         return self.text
 
+    def __dir__(self) -> list[str]:
+        """List what a user types, and not what the compiler asks."""
+        hidden = {"answers_arrays", "linear_part", "parts", "precedence", "tree"}
+        return [name for name in super().__dir__() if name not in hidden]
+
     @property
     def parts(self) -> tuple[AffineTerm, ...]:
         """The summands."""

@@ -9,6 +9,7 @@ import numpy as np
 from example_page import session
 
 from mtldsl.display.pictures.axes import COLOURS, plain
+from mtldsl.report import plot_path
 
 GUIDES = Path(__file__).parents[2] / "guides"
 
@@ -18,6 +19,13 @@ def names_of(guide: str, until: str) -> dict:
     text, found, _ = (GUIDES / f"{guide}.md").read_text(encoding="utf-8").partition(until)
     assert found, f"{guide}.md: {until} is not there"
     return session(text, guide)
+
+
+def beyond_one_machine():
+    path = names_of("beyond_one_machine", "## What to look at")["path"]
+    figure, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
+    plot_path(path, ax=ax)
+    return figure
 
 
 def low_rank():
@@ -79,6 +87,7 @@ def proven_choice():
 DRAWINGS = {
     f"guide_{make.__name__}": make
     for make in (
+        beyond_one_machine,
         covariances,
         groups,
         imbalanced_labels,
