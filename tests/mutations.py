@@ -179,7 +179,7 @@ MUTATIONS = [
     M("normal_form.term", "return self.atom.prox(V, step * self.coefficient)", "return self.atom.prox(V, step)"),
     M("normal_form.term", "else image + self.offset", "else image - self.offset"),
     # ---- the comparison with the reference
-    M("problems.cross_check_comparison", "formula_tol: float = 1e-9", "formula_tol: float = 1e-3"),
+    M("problems.cross_check_comparison", "FORMULA_TOL = 1e-9", "FORMULA_TOL = 1e-3"),
     M("problems.cross_check_comparison", "if not violation <= self.tol:", "if False:"),
     M("problems.cross_check_comparison", "if not self.difference <= self.tol and", "if False and"),
     M("problems.cross_check_comparison", "self.certified and -self.difference <= self.gaps[1] < np.inf", "self.certified"),
