@@ -11,7 +11,16 @@ from mtldsl.display.sections import GOOD, WRONG, Panel, Table, aligned_lines
 # The base of what notebooks show.
 
 
-class Displayable:
+class Listed(type):
+    """The type of classes that list, as their objects do, only the names that users need."""
+
+    _unlisted: frozenset[str]
+
+    def __dir__(cls) -> list[str]:
+        return [name for name in super().__dir__() if name not in cls._unlisted]
+
+
+class Displayable(metaclass=Listed):
     """An object that notebooks show as its panel."""
 
     #: what other parts of the package ask: not listed by `dir`, it works all the same
