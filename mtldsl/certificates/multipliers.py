@@ -38,6 +38,9 @@ class MultiplierSettings:
 
     reach_factor: float = 100.0  # size that weights may have, of the solution's, and the residual is paid for
     clip_rounds: int = 12  # rounds of least squares and clipping before a block is given up
+    end_share: float = (
+        1e-3  # of the largest room, below which multipliers that clipping leaves unsolved go to the end
+    )
     patience_rounds: int = 4  # first rounds that need not halve the residual
     zero_share: float = 1e-8  # part of the objective at weights of zero below which an optimum counts as zero
     # step back from the end of an interval that tells whether a concave function rises there
@@ -331,13 +334,19 @@ def _solve_by_least_squares(form: NormalForm, block: str, u, v) -> None:
     """Change u of the block's losses little, inside their domain, until what functions cannot take of the block's residual is rounding. The
     sums that intercepts ask for are kept at zero in the same systems.
 
-    Where too many entries meet the ends of their domain, all go a part of the way to an interior point of the same equations.
+    Where that does not end, entries near an end of their domain go there. Else all go a part of the way to an interior point.
     """
     n_tasks = form.shapes[block][1]
     found = [member_of(loss, t, block, n_tasks, u[t]) for t, loss in enumerate(form.losses)]
     members = [one for one in found if one is not None]
     given = {one.index: np.asarray(u[one.index]) for one in members}
     is_solved = _correct(form, block, members, u, v)
+    if (
+        not is_solved
+    ):  # where the equations ask for an end, steps that shrink with the room come near it and no further
+        for one in members:
+            u[one.index] = one.loss.at_ends(u[one.index], SETTINGS.end_share)
+        is_solved = _correct(form, block, members, u, v)
     if not is_solved and (inside := _interior(form, block, members, u, v)) is not None:
         u[:] = [given.get(t, own) for t, own in enumerate(u)]
         rooms = {t: form.losses[t].room(own) for t, own in inside.items()}

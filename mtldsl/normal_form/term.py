@@ -492,6 +492,14 @@ class LossTerm:
         longest = np.max(room, initial=0.0, where=np.isfinite(room))
         return np.where(np.isfinite(room), room, longest if longest > 0 else 1.0)
 
+    def at_ends(self, u, share: float) -> np.ndarray:
+        """Multipliers, those at an end of their interval that are nearer to it than a share of the largest room."""
+        if not self.atom.separable:
+            return u
+        low, high = self.dual_interval()
+        near = share * self.room(u).max(initial=0.0)
+        return np.where(u - low <= near, low, np.where(high - u <= near, high, u))
+
     @property
     def middle(self) -> np.ndarray | None:
         """(N,) multipliers as far from the ends of their intervals as can be; None where there are no intervals."""

@@ -139,3 +139,15 @@ def test_what_a_scaled_direction_does_is_not_rounded():
             for low, one, high in zip(held.low.tolist(), products, held.high.tolist(), strict=True)
         )
     assert balancing._exact_multiples(numbers, -0.25).dtype == float  # a power of two rounds nothing
+
+
+def test_rows_with_equal_labels_in_all_tasks_have_no_multipliers():
+    """Nothing penalizes what tasks have in common, so that these rows ask for multipliers of zero."""
+    rng = np.random.default_rng(0)
+    X, common = rng.normal(size=(60, 20)), rng.normal(size=(20, 1))
+    Y = X @ (common + 0.3 * rng.normal(size=(20, 3))) + 0.5 * rng.normal(size=(60, 3))
+    tasks, W = with_weights(mtl.Tasks.shared(X, np.where(Y > 0, 1.0, -1.0)), intercept=True)
+    problem = mtl.minimize(mtl.logistic_loss(W, tasks) + 0.1 * mtl.mean_regularizer(W))
+    assert (
+        problem.solve().relative_gap <= 1e-5
+    )  # the optimum is not attained: weights grow until steps no longer help
