@@ -38,9 +38,8 @@ class MultiplierSettings:
 
     reach_factor: float = 100.0  # size that weights may have, of the solution's, and the residual is paid for
     clip_rounds: int = 12  # rounds of least squares and clipping before a block is given up
-    end_share: float = (
-        1e-3  # of the largest room, below which multipliers that clipping leaves unsolved go to the end
-    )
+    # of the largest room, beside the loss's scale, below which multipliers that clipping leaves unsolved go to an end
+    end_share: float = 1e-3
     patience_rounds: int = 4  # first rounds that need not halve the residual
     zero_share: float = 1e-8  # part of the objective at weights of zero below which an optimum counts as zero
     # step back from the end of an interval that tells whether a concave function rises there
@@ -341,9 +340,8 @@ def _solve_by_least_squares(form: NormalForm, block: str, u, v) -> None:
     members = [one for one in found if one is not None]
     given = {one.index: np.asarray(u[one.index]) for one in members}
     is_solved = _correct(form, block, members, u, v)
-    if (
-        not is_solved
-    ):  # where the equations ask for an end, steps that shrink with the room come near it and no further
+    if not is_solved:
+        # where the equations ask for an end, steps that shrink with the room come near it and no further
         for one in members:
             u[one.index] = one.loss.at_ends(u[one.index], SETTINGS.end_share)
         is_solved = _correct(form, block, members, u, v)

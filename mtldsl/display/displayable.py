@@ -8,10 +8,10 @@ from typing import ClassVar
 from mtldsl.display.sections import GOOD, WRONG, Panel, Table, aligned_lines
 
 # --------------------------------------------------------------------------------------------------------------
-# The base of what notebooks show.
+# The bases of what lists its names for users, and of what notebooks show.
 
 
-class Listed(type):
+class ListedType(type):
     """The type of classes that list, as their objects do, only the names that users need."""
 
     _unlisted: frozenset[str]
@@ -20,14 +20,18 @@ class Listed(type):
         return [name for name in super().__dir__() if name not in cls._unlisted]
 
 
-class Displayable(metaclass=Listed):
-    """An object that notebooks show as its panel."""
+class Listed(metaclass=ListedType):
+    """An object of whose names `dir` lists those that users need."""
 
     #: what other parts of the package ask: not listed by `dir`, it works all the same
     _unlisted: ClassVar[frozenset[str]] = frozenset()
 
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if name not in self._unlisted]
+
+
+class Displayable(Listed):
+    """An object that notebooks show as its panel."""
 
     def _panel(self) -> Panel:
         raise NotImplementedError

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from mtldsl.display.displayable import Listed
 from mtldsl.errors import ModelError
 from mtldsl.language.constraints import Constraint, compare, compare_expressions
 from mtldsl.language.scalars import (
@@ -184,8 +185,10 @@ class AffineTerm:
     right: Any = None
 
 
-class Affine(Mixable):
+class Affine(Mixable, Listed):
     """A matrix that depends affinely on weights. Users make it from `Weights` with + - * / @ [] and sum()."""
+
+    _unlisted = frozenset(["answers_arrays", "linear_part", "parts", "precedence", "tree"])
 
     __hash__ = object.__hash__
 
@@ -201,11 +204,6 @@ class Affine(Mixable):
 
     def __repr__(self):
         return self.text
-
-    def __dir__(self) -> list[str]:
-        """List what a user types, and not what the compiler asks."""
-        hidden = {"answers_arrays", "linear_part", "parts", "precedence", "tree"}
-        return [name for name in super().__dir__() if name not in hidden]
 
     @property
     def parts(self) -> tuple[AffineTerm, ...]:

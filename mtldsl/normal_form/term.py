@@ -493,12 +493,15 @@ class LossTerm:
         return np.where(np.isfinite(room), room, longest if longest > 0 else 1.0)
 
     def at_ends(self, u, share: float) -> np.ndarray:
-        """Multipliers, those at an end of their interval that are nearer to it than a share of the largest room."""
+        """Multipliers, those at an end of their interval whose distance to it is at most a share of the largest; each beside its scale."""
         if not self.atom.separable:
             return u
         low, high = self.dual_interval()
-        near = share * self.room(u).max(initial=0.0)
-        return np.where(u - low <= near, low, np.where(high - u <= near, high, u))
+        scale = np.ones(len(u)) if self.scale is None else self.scale
+        distance = np.maximum(np.minimum(u - low, high - u), 0.0)
+        shares = np.divide(distance, scale, out=np.zeros(len(u)), where=scale > 0.0)
+        is_near = shares <= share * np.max(shares, initial=0.0, where=np.isfinite(shares))
+        return np.where(is_near, np.where(u - low <= high - u, low, high), u)
 
     @property
     def middle(self) -> np.ndarray | None:

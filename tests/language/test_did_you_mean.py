@@ -60,7 +60,7 @@ def test_a_name_without_a_word_says_what_is_near(typed, says):
     (mtl, {"FScore", "identity"}, {"metrics", "similarities", "estimators", "trace_norm"}),
     (mtl.metrics, {"classes_of"}, {"FScore", "AUC"}),
     (mtl.similarities, {"np"}, {"identity", "clusters"}),
-    (mtl.Tasks, set(), {"shared", "separate", "grouped"}),
+    (mtl.Tasks, {"adjoint", "gram"}, {"shared", "separate", "grouped"}),
     (mtl.Weights(TASKS), {"precedence", "tree", "parts"}, {"shape", "T", "sum"}),
     (TASKS, {"adjoint", "gram", "sums_of", "kernel_map"}, {"split", "n_tasks"}),
     (mtl.minimize(mtl.squared_loss(mtl.Weights(TASKS), TASKS)), {"form", "first_loss"}, {"solve", "weights"}),

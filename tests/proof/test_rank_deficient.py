@@ -148,6 +148,18 @@ def test_rows_with_equal_labels_in_all_tasks_have_no_multipliers():
     Y = X @ (common + 0.3 * rng.normal(size=(20, 3))) + 0.5 * rng.normal(size=(60, 3))
     tasks, W = with_weights(mtl.Tasks.shared(X, np.where(Y > 0, 1.0, -1.0)), intercept=True)
     problem = mtl.minimize(mtl.logistic_loss(W, tasks) + 0.1 * mtl.mean_regularizer(W))
-    assert (
-        problem.solve().relative_gap <= 1e-5
-    )  # the optimum is not attained: weights grow until steps no longer help
+    # the optimum is not attained: weights grow until steps no longer help
+    assert problem.solve().relative_gap <= 1e-5
+
+
+def test_multipliers_go_to_an_end_beside_their_own_scale():
+    """Labels of both signs, one row of a small weight: the middle stays, what is near an end goes there, and what has no ends stays."""
+    labels, weights = np.array([[1.0], [-1.0], [1.0], [-1.0]]), np.array([1.0, 1.0, 1e-6, 1e-6])
+    W = mtl.Weights(tasks := mtl.Tasks.shared(np.eye(4), labels, sample_weights=weights))
+    (loss,) = mtl.minimize(mtl.logistic_loss(W, tasks)).form().losses
+    middle = np.asarray(loss.middle)
+    np.testing.assert_array_equal(loss.at_ends(middle, 1e-3), middle)
+    near = middle * np.array([1.0, 1e-4, 1.0, 1e-4])
+    np.testing.assert_array_equal(loss.at_ends(near, 1e-3), middle * np.array([1.0, 0.0, 1.0, 0.0]))
+    (free,) = mtl.minimize(mtl.squared_loss(W, tasks)).form().losses
+    np.testing.assert_array_equal(free.at_ends(middle, 1e-3), middle)

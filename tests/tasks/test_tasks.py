@@ -294,7 +294,3 @@ def test_tasks_are_copied_and_pickled():
     made = Tasks.shared(X, Y)
     assert np.array_equal(copy.deepcopy(made).targets, made.targets)
     assert np.array_equal(pickle.loads(pickle.dumps(made)).targets, made.targets)
-
-
-def test_the_class_lists_what_its_objects_list():
-    assert {"shared", "describe"} <= set(dir(Tasks)) and "adjoint" not in dir(Tasks)

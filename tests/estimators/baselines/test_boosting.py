@@ -33,7 +33,10 @@ def test_the_best_stump_by_brute_force():
     stump = Stumps(rows, signs).best(weights)
     np.testing.assert_allclose(found[stump.feature, stump.threshold], min(found.values()), rtol=1e-12)
     below, share = rows[:, stump.feature] <= stump.threshold, 1.0 / weights.size
-    for side in (below, ~below):  # answers are smoothed by one weight's share
+    for side in (
+        below,
+        ~below,
+    ):  # answers are smoothed by one weight's share; 1e-12 is rounding of these sums
         plus, minus = ((weights * (signs == s))[side].sum(axis=0) + share for s in (1.0, -1.0))
         np.testing.assert_allclose(
             stump(rows)[side], np.tile(0.5 * np.log(plus / minus), (side.sum(), 1)), rtol=1e-12
