@@ -136,6 +136,12 @@ FLOPS_PER_CALL = 1e5
 MATRIX_SPEEDUP = 8.0
 
 
+def product_flops(facts: ModelFacts) -> float:
+    """Flops of a product of all inputs with the weights, as those of products with a vector: of dense inputs that tasks share it is one of matrices."""
+    is_of_matrices = facts.shares_inputs and not facts.is_sparse
+    return facts.product / (min(float(facts.tasks), MATRIX_SPEEDUP) if is_of_matrices else 1.0)
+
+
 class Solver(Protocol):
     """All that is asked of a solver. A class that inherits from it says only where it differs; objects with all these members will do.
 
@@ -179,8 +185,7 @@ class Solver(Protocol):
     def flops(self, form: NormalForm) -> float:
         """Flops of an iteration, about: two products with the data and the price of the calls. Whose iterations differ counts
         them in `Point.work`."""
-        product = ModelFacts.of(form).product if form.in_memory else 0.0
-        return FLOPS_PER_CALL + 2.0 * product
+        return FLOPS_PER_CALL + (2.0 * product_flops(ModelFacts.of(form)) if form.in_memory else 0.0)
 
     def expected_flops(self, form: NormalForm) -> float:
         """Flops of a whole run, where it takes about as many iterations whatever the data are: the first slot of a route before it ends there. Else

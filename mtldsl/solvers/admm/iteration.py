@@ -15,13 +15,15 @@ from mtldsl.solvers.linear_systems.task_matrices import SplitForm
 from mtldsl.solvers.numerics.anderson import AndersonExtrapolation
 from mtldsl.solvers.numerics.operator_splitting import ResidualBalance, dykstra, first_penalties
 from mtldsl.solvers.route_table import ModelFacts
-from mtldsl.solvers.solver import FLOPS_PER_CALL, Point, Watch
+from mtldsl.solvers.solver import FLOPS_PER_CALL, Point, Watch, product_flops
 
 
 def flops_of_iteration(form: NormalForm) -> float:
     """Flops of two products with the data, and of a solution of every task's system."""
     facts = ModelFacts.of(form)
-    return FLOPS_PER_CALL + 2.0 * facts.product + 2.0 * facts.tasks * min(facts.samples, facts.features) ** 2
+    share = product_flops(facts) / max(facts.product, 1.0)
+    solutions = 2.0 * facts.tasks * min(facts.samples, facts.features) ** 2
+    return FLOPS_PER_CALL + share * (2.0 * facts.product + solutions)
 
 
 # --------------------------------------------------------------------------------------------------------------

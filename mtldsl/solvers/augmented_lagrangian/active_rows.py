@@ -11,6 +11,7 @@ from scipy import sparse
 from scipy.linalg import blas, lapack
 
 from mtldsl.solvers.design.task_design import Designs
+from mtldsl.solvers.solver import MATRIX_SPEEDUP
 
 # --------------------------------------------------------------------------------------------------------------
 # The rows at kinks of one task, F of its Newton system: an array where they are few, else read from the inputs some at a time.
@@ -28,7 +29,6 @@ class KinkRowSettings:
     cheap_factor_flops       : multiplications of a factorization that is not weighed against conjugate gradients
     conjugate_gradient_steps : steps that conjugate gradients are expected to take
     factor_speed_ratio       : speed of a factorization's multiplications, over that of products with one vector
-    stacked_speed_ratio      : the same over that of products with all tasks' weights at once, which are in blocks as well
     max_kept_entries         : entries of a matrix that is kept beside its factor
     """
 
@@ -40,7 +40,6 @@ class KinkRowSettings:
     cheap_factor_flops: float = 1e8
     conjugate_gradient_steps: int = 100
     factor_speed_ratio: float = 8.0
-    stacked_speed_ratio: float = 2.0
     max_kept_entries: int = 1 << 16
 
 
@@ -204,7 +203,7 @@ class TaskSystem:
     """H = penalty F^T F + diag(diagonal), positive definite. Where its factor takes too much, `is_direct` is False, and `solve` divides by the
     diagonal of H, for conjugate gradients.
 
-    work, work_of_product : multiplications that it took to set up, and those of a product and a solution, about
+    work, work_of_product : flops that it took to set up, and those of a product and a solution, about
     """
 
     def __init__(self, F, penalty: float, diagonal: np.ndarray):
@@ -240,9 +239,9 @@ class TaskSystem:
 
 
 def work_of_factor(F) -> float:
-    """Multiplications of F^T F, its factor and that one's inverse, as passes over data count them, which multiply more slowly."""
+    """Flops of F^T F, its factor and that one's inverse, as those of products with a vector."""
     r, D = F.shape
-    return (_entries(F) ** 2 / max(r, 1) + D**3) / SETTINGS.stacked_speed_ratio
+    return (_entries(F) ** 2 / max(r, 1) + D**3) / MATRIX_SPEEDUP
 
 
 def _entries(F) -> float:

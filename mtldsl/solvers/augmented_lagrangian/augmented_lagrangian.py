@@ -11,7 +11,15 @@ from mtldsl.normal_form.form import LossTerm, NormalForm, single_block
 from mtldsl.solvers.augmented_lagrangian.augmented_lagrangian_run import AugmentedLagrangianRun, is_untied
 from mtldsl.solvers.augmented_lagrangian.equality_constraints import EqualityConstrainedRun, takes
 from mtldsl.solvers.route_table import ModelFacts
-from mtldsl.solvers.solver import FLOPS_PER_CALL, MATRIX_SPEEDUP, Method, MethodSolver, Point, Watch
+from mtldsl.solvers.solver import (
+    FLOPS_PER_CALL,
+    MATRIX_SPEEDUP,
+    Method,
+    MethodSolver,
+    Point,
+    Watch,
+    product_flops,
+)
 
 
 @dataclass(frozen=True)
@@ -20,10 +28,12 @@ class AugmentedLagrangianSettings:
 
     conjugate_gradient_steps : of a Newton step on tied tasks, about
     newton_steps             : of a whole run where tasks are not tied, about
+    tied_newton_steps        : where they are, at most
     """
 
     conjugate_gradient_steps: int = 30
     newton_steps: float = 40.0
+    tied_newton_steps: float = 120.0
 
 
 SETTINGS = AugmentedLagrangianSettings()
@@ -100,17 +110,18 @@ class AugmentedLagrangian(MethodSolver):
         """Those of a Newton step: every task's Gram matrix and its factor; of tied tasks, conjugate gradients."""
         facts = ModelFacts.of(form)
         if facts.tasks > 1 and facts.penalty not in ("ridge", "entries") and facts.loss == "piecewise_linear":
-            product = facts.product / (MATRIX_SPEEDUP if facts.shares_inputs and not facts.is_sparse else 1.0)
-            return SETTINGS.conjugate_gradient_steps * (FLOPS_PER_CALL + 2.0 * product)
+            return SETTINGS.conjugate_gradient_steps * (FLOPS_PER_CALL + 2.0 * product_flops(facts))
         side = min(facts.samples, facts.features)
         matrices = facts.product * side + facts.tasks * side**3 / 3.0
         return FLOPS_PER_CALL + matrices / MATRIX_SPEEDUP
 
     def expected_flops(self, form: NormalForm) -> float:
-        """Those of forty Newton steps, where tasks are not tied and every sample has a loss of its own."""
+        """Those of its usual Newton steps, where every sample has a loss of its own."""
         facts = ModelFacts.of(form)
-        is_apart = facts.penalty in ("ridge", "entries") and facts.loss == "piecewise_linear"
-        return SETTINGS.newton_steps * self.flops(form) if is_apart else math.inf
+        if facts.loss != "piecewise_linear":
+            return math.inf
+        is_apart = facts.penalty in ("ridge", "entries")
+        return (SETTINGS.newton_steps if is_apart else SETTINGS.tied_newton_steps) * self.flops(form)
 
     def solves_only(self, form: NormalForm) -> str | None:
         return None if any(map(_has_kinks, form.losses)) else "models with piecewise linear losses"

@@ -19,7 +19,7 @@ from mtldsl.solvers.augmented_lagrangian.prox_parts import (
 from mtldsl.solvers.design.row_penalty import RowPenalty, function_duals
 from mtldsl.solvers.design.row_penalty import unsupported_reason as why_not_by_rows
 from mtldsl.solvers.design.task_design import Designs
-from mtldsl.solvers.solver import FLOPS_PER_CALL, MATRIX_SPEEDUP, Point, Watch
+from mtldsl.solvers.solver import FLOPS_PER_CALL, Point, Watch
 
 #: Residual over tol, from which on every step may be the last one.
 LOOK_RATIO = 300.0
@@ -152,11 +152,7 @@ class AugmentedLagrangianRun:
     def _work(self, taken: int) -> float | None:
         """Flops of so many Newton steps; None where `AugmentedLagrangian.flops` tells them, as those of interior points."""
         work = self.outer.newton.work
-        return (
-            2.0 * work / MATRIX_SPEEDUP + FLOPS_PER_CALL * taken
-            if work and not self.loss.has_score_steps
-            else None
-        )
+        return work + FLOPS_PER_CALL * taken if work and not self.loss.has_score_steps else None
 
 
 def is_by_rows(form: NormalForm) -> bool:

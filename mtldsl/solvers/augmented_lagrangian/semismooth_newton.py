@@ -16,6 +16,7 @@ from mtldsl.solvers.augmented_lagrangian.active_rows import (
 )
 from mtldsl.solvers.design.task_design import Designs
 from mtldsl.solvers.numerics.conjugate_gradients import conjugate_gradients
+from mtldsl.solvers.solver import FLOPS_PER_CALL, MATRIX_SPEEDUP
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ class _Lagrangian:
 class SemismoothNewton:
     """The steps for the tasks of `designs`.
 
-    work : multiplications in the systems so far, about
+    work : flops of the systems so far, as those of products with a vector
     """
 
     def __init__(self, designs: Designs, scores, part):
@@ -216,7 +217,7 @@ class SemismoothNewton:
         a_product = sum(system.work_of_product for system in systems)
 
         def apply(x):
-            self.work += a_product
+            self.work += FLOPS_PER_CALL + a_product
             Hx = np.column_stack([system.product(x[:, k]) for k, system in enumerate(systems)])
             if hasattr(part, "derivative"):
                 Hx[:d] += M * product(x[:d]) - spare * x[:d]
@@ -253,7 +254,7 @@ class SemismoothNewton:
         blocks = here.M[0, 0] * self.part.blocks(here.M)
         for j, block in enumerate(blocks):
             H[:, j, :, j] += block
-        self.work += sum(work_of_factor(F) for F in halves) + float(rhs.size) ** 3 / 3.0
+        self.work += sum(work_of_factor(F) for F in halves) + float(rhs.size) ** 3 / MATRIX_SPEEDUP
         return solve_factored(factor_of(H.reshape(rhs.size, rhs.size)), rhs.T.ravel()).reshape(m, depth).T
 
 
