@@ -19,6 +19,8 @@ Rockafellar, "Convex analysis" (1970), Theorem 8.6 (directions of recession).
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -26,6 +28,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import qr
 from scipy.sparse.csgraph import connected_components
 
 from mtldsl.certificates.free_directions import RowKind, is_between_tasks, rows_and_right, uncharged_kinds
@@ -56,6 +59,8 @@ class AttainmentSettings:
     program_entries: int = 4_000_000
     # the same where all may be well: it must cost next to nothing (a second at 5,000 x 50)
     passing_entries: int = 10_000
+    # that a linear program takes: 1e4 on 945 x 56
+    flops_per_entry: float = 1e4
     # multiple of the weights that stands for all of them: singular values only grow on the way there
     ray_factor: float = 1e6
     ray_tol: float = 1e-9  # relative difference of a function that counts as constant on the way
@@ -278,8 +283,26 @@ def _times(X: Any, way: RecessionDirection, task: int) -> sparse.csr_array:
 
 
 def _in_null_space(rows: np.ndarray, D: np.ndarray) -> list[Fraction] | None:
-    """The rational numbers next to D, as it stands in coordinates that are free, which all rows multiply to zero; None where only zeros do."""
-    table = [[Fraction(float(x)) for x in row] for row in rows if row.any()]
+    """The rational numbers next to D, as it stands in coordinates that are free, which all rows multiply to zero; None where only zeros do.
+
+    Rows that are sums of others, as far as float64 tells, are not eliminated: that they multiply D to zero is tested.
+    """
+    rows = rows[rows.any(axis=1)]
+    if not rows.size:
+        return _eliminated([], D)
+    _, R, order = qr(rows.T, mode="economic", pivoting=True)
+    sizes = np.abs(np.diag(R))
+    rank = int(np.sum(sizes > SETTINGS.zero_margin_share * sizes.max(initial=0.0)))
+    table = [[Fraction(float(x)) for x in row] for row in rows[order]]
+    found = _eliminated(table[:rank], D)
+    if found is None:
+        return None
+    missed = [row for row in table[rank:] if sum(map(operator.mul, row, found)) != 0]
+    return _eliminated(table[:rank] + missed, D) if missed else found
+
+
+def _eliminated(table: list[list[Fraction]], D: np.ndarray) -> list[Fraction] | None:
+    """As `_in_null_space`, by Gauss and Jordan's elimination."""
     found, pivots = [Fraction(float(x)) for x in D], []
     reduced: list[list[Fraction]] = []
     for row in table:
@@ -342,16 +365,18 @@ def has_recession_direction(form: NormalForm) -> bool:
     return form.in_memory and any(_takes(loss) for loss in form.losses)
 
 
-def prove_unattained(form: NormalForm, blocks: Blocks, in_passing: bool = False) -> UnattainedInfimum | None:
+def prove_unattained(form: NormalForm, blocks: Blocks, work: float = math.inf) -> UnattainedInfimum | None:
     """A proof that the model has no minimiser, or None where there is none to be found from these weights.
 
-    in_passing : larger tasks are tried with their own weights as the direction alone, and with no linear program
+    work : flops that a solver has spent: linear programs that are expected to take more are not solved, but for small ones, and then the
+           weights themselves are the only direction that is tried
     """
     if not has_recession_direction(form):
         return None
     direction, tasks, completely = form.zeros(), [], []
     at_end = {id(loss): np.array(loss.predictions(blocks)) for loss in form.losses}
-    largest = SETTINGS.passing_entries if in_passing else SETTINGS.program_entries
+    expected = max(SETTINGS.passing_entries, work / SETTINGS.flops_per_entry)
+    largest = int(min(expected, SETTINGS.program_entries))
     is_convex = form.is_convex
     for block in form.weight_blocks:
         losses = [loss for loss in form.losses if block.name in loss.map.blocks]

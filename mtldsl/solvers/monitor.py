@@ -446,7 +446,7 @@ class Monitor:
         """Tell whether there is a proof that weights grow for ever, at the 6th, 12th, 24th, ... look."""
         if len(self.history) >= self._asked:
             self._asked *= 2
-            self.unattained = prove_unattained(self.form, self.incumbent.blocks, in_passing=True)
+            self.unattained = prove_unattained(self.form, self.incumbent.blocks, 0.0)
         return self.unattained is not None
 
     def _is_disproven(self) -> bool:

@@ -157,7 +157,7 @@ def run_routes(
     monitor.set_trial_points(None if start is None else start.blocks, simple_guesses)
     easier = ReducedForm(form)
     schedule = schedule_for(easier.form, solver, options)
-    status, iterations, tried = "", 0, {}
+    status, iterations, flops, tried = "", 0, 0.0, {}
     while (slot := schedule.next()) is not None:
         point, failure = _run_slot(slot, easier, monitor, options, max_iter, start)
         if monitor.stopped == "infeasible":
@@ -179,6 +179,10 @@ def run_routes(
         ended = f"stopped at a {kind} of {monitor.certificate.distance:.1e} ({status.replace('_', ' ')})"
         tried[slot.route] = bool(failure), f"{slot.route} {f'failed ({failure})' if failure else ended}"
         if point is not None and monitor.stopped == "stalled":
+            flops += get_solver(slot.route).work(form, point)
+            monitor.unattained = prove_unattained(form, monitor.incumbent.blocks, flops)
+            if monitor.unattained is not None:
+                break
             schedule.put_back(slot, point)
         if not monitor.incumbent.is_guess or monitor.restart is not None:
             start = monitor.point_to_go_on_from()
@@ -254,8 +258,8 @@ def _result(form: NormalForm, monitor: Monitor, status: str, iterations: int, re
     """Return the best point with its certificate, after a last question: whether any weights are best, or satisfy the constraints at all."""
     found = monitor.unattained
     if found is None and monitor.left in ("", "time_limit"):
-        hurried = bool(monitor.left) or monitor.certificate.within(monitor.tol)
-        found = prove_unattained(form, monitor.incumbent.blocks, in_passing=hurried)
+        is_hurried = bool(monitor.left) or monitor.certificate.within(monitor.tol)
+        found = prove_unattained(form, monitor.incumbent.blocks, 0.0 if is_hurried else math.inf)
     if found is not None and (found.everywhere or not monitor.certificate.within(monitor.tol)):
         status = "unattained"  # of a convex model no weights are best, however near to the infimum these are
     is_open = found is None and status not in DONE and not monitor.left

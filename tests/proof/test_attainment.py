@@ -334,3 +334,14 @@ def test_a_perfect_order_of_times_has_no_best_weights():
         found = mtl.minimize(mtl.cox_loss(mtl.Weights(tasks), tasks)).solve()
         assert found.status == ("unattained" if away else "optimal"), times
         assert not away or (found.unattained.completely == (True,) and found.unattained.limit == 0.0)
+
+
+def test_separated_tied_tasks_are_proven_where_routes_stall():
+    """Total variation leaves a direction of all tasks free. No route gets on there, and none may run until its last iteration."""
+    rng = np.random.default_rng(0)
+    X = np.cumsum(rng.standard_normal((50, 40)), axis=1) / np.sqrt(np.arange(1, 41))
+    Z = X @ (rng.standard_normal((40, 1)) + 0.3 * rng.standard_normal((40, 6)))
+    tasks = mtl.Tasks.shared(X, np.where(np.median(Z) < Z, 1, -1))
+    W = mtl.Weights(tasks, intercept=True)
+    solution = mtl.minimize(mtl.logistic_loss(W, tasks) + 0.5 * mtl.total_variation(W)).solve()
+    assert solution.status == "unattained" and solution.iterations < 2000
