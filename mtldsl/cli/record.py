@@ -131,8 +131,13 @@ def describe_validation(found: CrossValidation | None, chosen: Sequence[float] |
     }  # fmt: skip
 
 
+#: values of a proven choice that a terminal shows, beside those that are marked
+SHOWN_VALUES = 12
+
+
 def validation(record: dict):
-    """Every value that was tried; those that are best, within one standard error of it, and chosen are marked."""
+    """The values that were tried; those that are best, within one standard error of it, and chosen are marked. Of a proven choice, which
+    tries a hundred, a screenful."""
     names, values = record["parameter"], record["values"]
     if isinstance(names, str):
         names, values = [names], [[value] for value in values]
@@ -142,18 +147,26 @@ def validation(record: dict):
     )
     marks = {"best": "best", "one_standard_error": "one standard error", "chosen": "chosen"}
     few = max((abs(value) for value in record["mean"] if value is not None), default=0.0) >= 0.01
-    for given, point, mean, error in zip(
-        record["values"], values, record["mean"], record["standard_error"], strict=True
-    ):
-        said = ", ".join(word for key, word in marks.items() if given == record[key])
-        style = GOOD if given == record["chosen"] else ""
-        cells = [*(f"{value:.4g}" for value in point), _number(mean, few), _number(error, few), said]
-        rows.add_row(*(Text(cell, style) for cell in cells))
+    said = [
+        ", ".join(word for key, word in marks.items() if given == record[key]) for given in record["values"]
+    ]
+    shown = range(len(values))
+    if record["proof"] is not None and len(values) > SHOWN_VALUES:
+        spread = np.linspace(0, len(values) - 1, SHOWN_VALUES).round().astype(int).tolist()
+        shown = sorted({*spread, *(k for k, word in enumerate(said) if word)})
+    for k in shown:
+        style = GOOD if record["values"][k] == record["chosen"] else ""
+        mean, error = _number(record["mean"][k], few), _number(record["standard_error"][k], few)
+        rows.add_row(
+            *(Text(cell, style) for cell in (*(f"{x:.4g}" for x in values[k]), mean, error, said[k]))
+        )
+    left_out = len(values) - len(shown)
+    notes = [f"{left_out} values more are on the report's page and in --json"] if left_out else []
     better = "higher" if record["higher_is_better"] else "lower"
     title = (
         f"{' and '.join(names)} chosen on {record['folds']} folds: {record['metric']} ({better} is better)"
     )
-    return section(title, rows, notes=record["notes"])
+    return section(title, rows, notes=[*notes, *record["notes"]])
 
 
 def _number(value: float, few: bool) -> str:

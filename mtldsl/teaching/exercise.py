@@ -24,9 +24,9 @@ def exercise(answer: Callable) -> Callable[[Callable], Callable]:
     answer : a function that returns nothing (its body is `...`) until the student fills it in
     check  : what is decorated: takes a function and asserts what must hold of its results, with a hint as the assertion's message
 
-    It prints "open", or "right"; a wrong answer raises AssertionError with the hint (where the check gives none, with the line that does not
-    hold), and so does a result that the check cannot go on with, or a body that returns nothing. What the answer itself raises is shown
-    as it is. While the answer is open, the check runs on the function of the same name in the file `solutions/NAME.py` beside the script NAME.py, if there is one, so that to run
+    It prints "open", "right", or "not yet" with the hint (where the check gives none, with the line that does not hold), and the script goes
+    on to the next exercise. So it is with a result that the check cannot go on with, and with a body that returns nothing. What the answer
+    itself raises is shown as it is. While the answer is open, the check runs on the function of the same name in the file `solutions/NAME.py` beside the script NAME.py, if there is one, so that to run
     a lesson is also to test its solutions. A solution's attribute `mistakes` is a list of wrong answers: AssertionError where the check
     lets one pass.
 
@@ -43,6 +43,12 @@ def exercise(answer: Callable) -> Callable[[Callable], Callable]:
     ... def check(answer):
     ...     assert answer(3.0) == 2.0, "the derivative of the derivative"
     exercise curvature: open - write its body, and run again
+    >>> def third(x):
+    ...     return 6.0
+    >>> @exercise(third)
+    ... def check(answer):
+    ...     assert answer(3.0) == 0.0, "the curvature is the same everywhere"
+    exercise third: not yet. the curvature is the same everywhere
     """
     name = answer.__name__
 
@@ -51,21 +57,21 @@ def exercise(answer: Callable) -> Callable[[Callable], Callable]:
         try:
             check(asked)
         except _UnansweredError:
-            if not _is_empty(answer):
-                raise AssertionError(
-                    f"exercise {name}: not yet. The function returned nothing: end it with return ..."
-                ) from None
-            _check_solution(name, check)
-            print(f"exercise {name}: open - write its body, and run again")
+            if _is_empty(answer):
+                _check_solution(name, check)
+                print(f"exercise {name}: open - write its body, and run again")
+            else:
+                print(f"exercise {name}: not yet. The function returned nothing: end it with return ...")
         except AssertionError as wrong:
-            raise AssertionError(f"exercise {name}: not yet. {_hint(wrong)}") from None
+            print(f"exercise {name}: not yet. {_hint(wrong)}")
         except Exception as error:
             if asked.is_running or not asked.was_asked:  # the answer's own, or the check's before it
                 raise
             said = f"{type(error).__name__}: {error}"
-            raise AssertionError(
-                f"exercise {name}: not yet. The function returned {_describe_result(asked.last)}, and the check could not go on with it ({said})."
-            ) from None
+            result = _describe_result(asked.last)
+            print(
+                f"exercise {name}: not yet. The function returned {result}, and the check could not go on with it ({said})."
+            )
         else:
             print(f"exercise {name}: right")
         return check
