@@ -136,8 +136,8 @@ SHOWN_VALUES = 12
 
 
 def validation(record: dict):
-    """The values that were tried; those that are best, within one standard error of it, and chosen are marked. Of a proven choice, which
-    tries a hundred, a screenful."""
+    """The values that were tried; those that are best, within one standard error of it, and chosen are marked. A proven choice tries a hundred,
+    and a screenful of them is shown."""
     names, values = record["parameter"], record["values"]
     if isinstance(names, str):
         names, values = [names], [[value] for value in values]

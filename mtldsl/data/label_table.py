@@ -272,6 +272,15 @@ class AcrossLabels:
         d, m = tasks.n_features, tasks.n_tasks
         self.features = [list(range(k, d * m, d)) for k in range(d)]
 
+    def __repr__(self) -> str:
+        """Say how many rows and labels there are, and how many rows are left out.
+
+        >>> AcrossLabels(Tasks.shared(np.eye(2), np.array([[1, -1], [1, 1]])))
+        <AcrossLabels: 2 rows of 2 labels, 1 left out, whose labels are all alike>
+        """
+        left = f", {len(self.left_out)} left out, whose labels are all alike" if len(self.left_out) else ""
+        return f"<AcrossLabels: {self._tasks.X.shape[0]} rows of {self._tasks.n_tasks} labels{left}>"
+
     @cached_property
     def table(self) -> Tasks:
         """One task of all entries, label after label."""

@@ -32,7 +32,7 @@ from mtldsl.estimators.targets import columns_of, labels_of, missing_mask
 from mtldsl.estimators.unit_warnings import warn_of_units
 from mtldsl.language.scalars import Parameter
 from mtldsl.problems.parallel_fits import PartsProgress, in_parts, jobs_of
-from mtldsl.problems.path import certified_points, strengthens_losses
+from mtldsl.problems.path import certified_points, strengthens_losses, strongest_value
 from mtldsl.problems.problem import Problem
 from mtldsl.solution.measures import mean_and_error, named_measure
 from mtldsl.utils.arrays import as_array
@@ -233,7 +233,7 @@ class CrossValidated(MultiTaskEstimator):
         problem = self._problem(tasks)
         warn_of_units(problem, tasks, type(self).__name__)
         parameter = parameter_of(problem, self._chosen, type(self).__name__)
-        self.values_ = self._grid(problem, parameter, tasks)
+        self.values_ = self._grid(problem, parameter)
         splits = self._splits(X, y, others.get("groups"))
         self._refuse_lost_tasks(X, y, others.get("groups"), splits)
         run = delayed(of_fold)
@@ -367,7 +367,7 @@ class CrossValidated(MultiTaskEstimator):
         aside = {name: None for name in ("tune_thresholds", "calibration") if name in known}
         return self._plain(**{**kept, **aside, "n_jobs": None, "check": None})
 
-    def _grid(self, problem: Problem, parameter: Parameter, tasks: Tasks) -> np.ndarray:
+    def _grid(self, problem: Problem, parameter: Parameter) -> np.ndarray:
         """From the strongest regularization to the weakest."""
         on_losses = strengthens_losses(problem, parameter)
         if self.values is not None:
@@ -380,19 +380,14 @@ class CrossValidated(MultiTaskEstimator):
                 )
             ordered = np.unique(given)
             return ordered if on_losses else ordered[::-1]
-        try:
-            most, eps = float(problem.lambda_max(parameter)), self.eps
-        except ModelError:  # no value makes the weights zero, as beside a penalty that is flat at zero
-            # max_i ||X_i||_F^2, which no eigenvalue of X_i^T X_i exceeds: so strong a quadratic penalty shrinks all directions
-            most, eps = float(np.square(tasks.column_lengths).sum(axis=0).max()), self.eps**2
-        if not 0 < most < np.inf:
+        start, ratio = strongest_value(problem, parameter, 1.0 / self.eps)
+        if not 0 < start < np.inf:
             raise DataError(
                 "the weights are zero whatever the parameter: the labels do not depend on X",
                 argument="y",
                 term=type(self).__name__,
             )
-        steps = np.geomspace(1.0, eps, int(self.n_values))
-        return most / steps if on_losses else most * steps
+        return np.geomspace(start, start * ratio if on_losses else start / ratio, int(self.n_values))
 
     def _splits(self, X, y, groups) -> list:
         number = as_whole(self.cv)

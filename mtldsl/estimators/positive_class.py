@@ -38,11 +38,11 @@ def positives(labels: ClassTargets) -> dict[str, object]:
     return {name: known[-1] for name, known, _ in _unsaid(labels)}
 
 
-def warn_of_positives(labels: ClassTargets, typed: str, asked: str) -> None:
-    """A PositiveClassWarning where the class taken as positive is the more frequent one."""
+def warn_of_positives(labels: ClassTargets, typed: str, asked: str) -> bool:
+    """A PositiveClassWarning where the class taken as positive is the more frequent one; tell whether that is so."""
     often = [(name, known) for name, known, signs in _unsaid(labels) if np.nansum(signs) > 0]
     if not often:
-        return
+        return False
     other = often[0][1][0]
     listed = ", ".join(f"{known[-1]!r} of {name}" for name, known in often[:4]) + ", ..." * (len(often) > 4)
     warnings.warn(
@@ -51,3 +51,4 @@ def warn_of_positives(labels: ClassTargets, typed: str, asked: str) -> None:
         PositiveClassWarning,
         stacklevel=4,
     )
+    return True

@@ -96,6 +96,7 @@ class MeasureScorer(RoutedScorer):
     """Callable that `scorer` makes: called with (estimator, X, y); `score` tells more."""
 
     takes: ClassVar[tuple[str, ...]] = ("sample_weight", "groups")
+    _has_warned = False  # of the positive class: once, not in every fold
 
     def __init__(self, name: str):
         self._measure = named_measure(name) or measure(name, "scorer(name", get_scorer_names())
@@ -125,13 +126,14 @@ class MeasureScorer(RoutedScorer):
             predicted = self._predicted(estimator, X, needs, classes, everything, truth.shape[1], asked)
             if (
                 self.name in OF_POSITIVES
+                and not self._has_warned
                 and everything is not None
                 and not learned_attribute(estimator, "tune_thresholds")
             ):
                 columns = isinstance(everything, list)
                 kind = "multilabel" if columns else "binary" if truth.shape[1] == 1 else "multiclass"
                 told = ClassTargets(truth, everything, kind, tuple(names) if columns and names else None)
-                warn_of_positives(told, type(estimator).__name__, repr(self))
+                self._has_warned = warn_of_positives(told, type(estimator).__name__, repr(self))
         weights = of_labels(sample_weight, truth.shape)
         if hasattr(estimator, "task_of"):  # one long table: its rows are of tasks
             return self._by_rows(estimator.task_of(X, **asked), truth[:, 0], predicted[:, 0], weights)

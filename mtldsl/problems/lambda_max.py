@@ -281,6 +281,15 @@ def lambda_max(statement: Statement, parameter: Parameter) -> CriticalValue:
         return _critical_value(low, high, why, on_norm, shown)
 
 
+def is_factor(statement: Statement, parameter: Parameter) -> bool:
+    """Tell whether the parameter multiplies penalties alone, or losses alone, and stands nowhere else."""
+    terms = statement.objective.terms
+    scaled = [term for term in terms if parameter in term.coefficient.parameters]
+    is_radius = any(parameter in c.of_radius for c in on_weights(statement.constraints))
+    are_proportional = all(_is_proportional(term.coefficient, parameter) for term in scaled)
+    return bool(scaled) and not is_radius and are_proportional and len({term.is_loss for term in scaled}) == 1
+
+
 def _why_unknown(
     statement: Statement, parameter: Parameter, scaled: list[Term], penalties: list[Term], has_scale: bool
 ) -> str:

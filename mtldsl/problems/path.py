@@ -17,7 +17,7 @@ from mtldsl.normal_form.canonicalize import on_weights
 from mtldsl.normal_form.form import Blocks, LossTerm, NormalForm
 from mtldsl.normal_form.reductions.from_statistics import FromStatistics, StatisticsRecipe
 from mtldsl.normal_form.statement import Statement
-from mtldsl.problems.lambda_max import lambda_max, require_own
+from mtldsl.problems.lambda_max import is_factor, lambda_max, require_own
 from mtldsl.solution.build import facts_of_loss
 from mtldsl.solution.fields import coef_of, intercept_of
 from mtldsl.solution.solution import Solution
@@ -257,7 +257,7 @@ def values_of(problem: Any, parameter: Parameter, values, typed: str) -> list[fl
         )
     require_own(parameter, problem.parameters, f"{typed}({quoted(parameter)}, ...)")
     try:
-        start = lambda_max(problem, parameter)
+        start, ratio = strongest_value(problem, parameter, SETTINGS.grid_ratio)
     except ModelError as error:
         raise ModelError(
             f"values are not known by themselves ({error.what})",
@@ -266,14 +266,37 @@ def values_of(problem: Any, parameter: Parameter, values, typed: str) -> list[fl
         ) from error
     if not 0.0 < start < np.inf:
         raise ModelError(
-            start.note or f"the weights vanish at {parameter.name} = {start:g}",
+            getattr(start, "note", "") or f"the weights vanish at {parameter.name} = {start:g}",
             term=f"{typed}({parameter.name})",
             write_instead="give values, such as values=[10.0, 1.0, 0.1]",
         )
     up = strengthens_losses(problem, parameter)
-    return np.geomspace(
-        float(start), start * SETTINGS.grid_ratio if up else start / SETTINGS.grid_ratio, count
-    ).tolist()
+    return np.geomspace(float(start), start * ratio if up else start / ratio, count).tolist()
+
+
+def strongest_value(problem: Any, parameter: Parameter, ratio: float) -> tuple[float, float]:
+    """(the value that regularises most, of those worth trying; the ratio of both ends of a grid).
+
+    It is lambda_max, where that is known. Else it is max_i c_i ||X_i||_F^2, over tasks with a loss of coefficient c_i, and the ratio is squared. No
+    eigenvalue of X_i^T X_i exceeds that, so that a quadratic penalty of this size shrinks all directions. ModelError for what is not a factor
+    of terms.
+    """
+    try:
+        return lambda_max(problem, parameter), ratio
+    except ModelError:
+        if not is_factor(problem, parameter):
+            raise
+        with put_back([parameter]):
+            parameter.value = 1.0
+            losses = problem.form().losses
+        squares = [
+            float(np.max(np.abs(loss.coefficients) * np.square(loss.tasks.column_lengths).sum(axis=0)))
+            for loss in losses
+        ]
+        largest = max(squares, default=0.0)
+        if strengthens_losses(problem, parameter):
+            return (1.0 / largest if largest > 0.0 else 0.0), ratio**2
+        return largest, ratio**2
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -87,6 +87,19 @@ def test_a_whole_number_is_so_many_values_of_the_grid():
     np.testing.assert_allclose(found, np.geomspace(top, top / 1000, 3))
 
 
+@for_each("on_losses", [False, True])
+def test_a_grid_beside_penalties_that_never_vanish(on_losses):
+    """A quadratic penalty has no value at which weights are zero: its grid spans six decades below the inputs' squared length."""
+    tasks = shared(0)
+    W, lam = mtl.Weights(tasks), mtl.Parameter(1.0, name="lam")
+    loss, tied = mtl.squared_loss(W, tasks), mtl.mean_regularizer(W)
+    problem = mtl.minimize(lam * loss + tied if on_losses else loss + lam * tied)
+    found = [solution.parameters["lam"] for solution in problem.path(lam, 3)]
+    squares = float(np.square(tasks.X).sum())  # half a squared residual has curvature 1
+    first, last = (1 / squares, 1e6 / squares) if on_losses else (squares, squares / 1e6)
+    np.testing.assert_allclose(found, np.geomspace(first, last, 3))
+
+
 def test_a_path_says_that_it_is_solved_when_asked():
     tasks, lam = shared(), mtl.Parameter(5.0, name="lam")
     W = mtl.Weights(tasks)

@@ -199,6 +199,10 @@ def test_a_scorer_that_is_called_tells_it_too(name):
         scorer(name)(fitted, X, TEXT)
     with pytest.warns(PositiveClassWarning, match="'well' of y;"):
         scorer(name)(flu, X, TEXT["flu"])
+    once = scorer(name)
+    with pytest.warns(PositiveClassWarning) as told:
+        cross_val_score(MultiTaskClassifier(), X, TEXT, cv=3, scoring=once)
+    assert len(told) == 1
     with warnings.catch_warnings():
         warnings.simplefilter("error", PositiveClassWarning)
         scorer(name)(MultiTaskClassifier().fit(X, ILL), X, ILL)

@@ -52,6 +52,11 @@ def test_values_from_the_data_and_groups(load):
     )
     assert file.choose().scores.shape == (2, 2)
     assert load(FILE.replace("[validation]\n", "")).choose() is None
+    ball = FILE.replace("+ lam * l21_norm(W)", "").replace(
+        "[data]", 'subject_to = ["l1_norm(W) <= lam"]\n[data]', 1
+    )
+    with pytest.raises(MTLError, match=r"toml:\d+:1: .*lam is a radius.*values="):
+        load(ball + 'parameter = "lam"\nvalues = 4\n').choose()
 
 
 @pytest.mark.slow

@@ -134,7 +134,7 @@ def test_what_a_labelling_has_not_is_refused(hinge):
         (lambda: hinge.predict([X, X]), DataError, "predict: 2 input matrices, but a labelling is of all labels at once"),
         (lambda: hinge.predict(X[:, :2]), DataError, r"X has shape \(30, 2\), but the weights were learned on 3 features"),
         (lambda: hinge.predict(TASKS), DataError, r"predict\(tasks\): give the inputs"),
-        (lambda: hinge.scores(mtl.Tasks.shared(X, Y[:, :3])), DataError, "the tasks are 3 features x 3 tasks, the weights 3 x 4"),
+        (lambda: hinge.scores(mtl.Tasks.shared(X, Y[:, :3])), DataError, "the weights 3 x 4; give all tasks of training in their order, .*; where labels are missing, give NaN"),
         (lambda: hinge.scores(separate), DataError, "separate inputs, and a labelling is of all labels of one sample"),
         (lambda: hinge.score(swapped), DataError, "task 'beach' is number 0 here, but was 1 in training"),
     ):  # fmt: skip

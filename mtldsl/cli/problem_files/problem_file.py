@@ -184,9 +184,10 @@ class ProblemFile(FileContent):
             return None
         said = dict(self.validation)
         values, rule = said.pop("values"), said.pop("rule", "best")
-        found = self.problem.cross_validate(
-            values, refit=False, progress=progress, **said, **self.path_options()
-        )
+        with self.file.placing(("validation",), value=False):
+            found = self.problem.cross_validate(
+                values, refit=False, progress=progress, **said, **self.path_options()
+            )
         point = found.one_se if rule == "one_se" else None
         for parameter, value in zip(values, found.best if point is None else point, strict=True):
             parameter.value = value

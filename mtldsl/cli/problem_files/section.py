@@ -131,6 +131,7 @@ class ExpressionNames(dict):
 class FileContent:
     """Content of the tables of a problem file. `solve` are keyword arguments of Problem.solve, `check` of Problem.cross_check (None: no check)."""
 
+    file: TomlFile
     tasks_train: Any = None  # Tasks, once [data] is read
     tasks_test: Tasks | None = None
     solve: dict[str, object] = field(default_factory=dict)
@@ -149,7 +150,6 @@ class FileContent:
 class ProblemFileReader(FileContent):
     """A problem file while it is read: every section adds what its table says."""
 
-    file: TomlFile
     folder: Path
     sections: tuple[FileTable, ...]
     allow_outside: bool = False
