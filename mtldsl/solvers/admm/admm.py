@@ -33,7 +33,7 @@ class ADMMSettings:
     """
 
     usual_iterations: int = 100
-    kink_iterations: int = 600
+    kink_iterations: int = 400
 
 
 SETTINGS = ADMMSettings()

@@ -33,7 +33,7 @@ class AugmentedLagrangianSettings:
 
     conjugate_gradient_steps: int = 30
     newton_steps: float = 40.0
-    tied_newton_steps: float = 120.0
+    tied_newton_steps: float = 150.0
 
 
 SETTINGS = AugmentedLagrangianSettings()
