@@ -33,8 +33,9 @@ class BallSettings:
 
     eigenvalue_share: float = 1e-10  # of the largest one, below which an eigenvalue of M counts as 0
     proportion_rounding: float = 1e-12  # relative, of a coefficient typed as a multiple of the parameter
-    doublings: int = 30  # of its length until an end is proven; then it is infinite
-    halvings: int = 5  # of the last doubling: the end is at most 3 % too far
+    doublings: int = 30  # of its length at most until an end is proven; then it is infinite
+    secants: int = 3  # after which an end that is proven may stay as far as it is
+    overshoot: float = 1.03  # times the root of a secant: beyond the end where slopes are nearly linear
 
 
 SETTINGS = BallSettings()
@@ -526,25 +527,34 @@ class Bracket:
         widths = loss.tasks.sums(highs - lows) / loss.tasks.counts
         step = np.maximum(0.5 * widths, _ROUNDING * (1.0 + np.abs(start)))
 
-        def is_beyond(moved: np.ndarray, scores: np.ndarray, sign: float) -> np.ndarray:
-            """Tell whether the slopes add up to more than rounding, on the side of `sign`, at intercepts (m,)."""
+        def excess(moved: np.ndarray, scores: np.ndarray, sign: float) -> np.ndarray:
+            """By how much slopes at intercepts (m,) add up to more than rounding, on the side of `sign`: above 0 beyond the end."""
             slopes = s * atom.slope(scores + (start + sign * moved)[rows.task], y)
-            sizes = loss.tasks.sums(np.abs(slopes))
-            return sign * loss.tasks.sums(slopes) > _ROUNDING * sizes
+            return sign * loss.tasks.sums(slopes) - _ROUNDING * loss.tasks.sums(np.abs(slopes))
 
         found = []
         for sign, scores in ((-1.0, highs), (1.0, lows)):
-            near, far, known = np.zeros(len(start)), step.copy(), np.zeros(len(start), bool)
-            for _ in range(SETTINGS.doublings):
-                known = is_beyond(far, scores, sign)
-                if known.all():
+            near, far = np.zeros(len(start)), step
+            below, above = excess(near, scores, sign), excess(far, scores, sign)
+            for k in range(SETTINGS.doublings):
+                known, rise = above > 0.0, above - below
+                root = near + (near - far) * below / np.where(rise > 0.0, rise, np.nan)
+                tried = np.nan_to_num(SETTINGS.overshoot * root, nan=np.inf)
+                tried = np.clip(tried, np.where(known, near, 1.25 * far), np.where(known, far, 4.0 * far))
+                there = excess(tried, scores, sign)
+                beyond = there > 0.0
+                if beyond.all():
+                    far, above = tried, there
                     break
-                near, far = np.where(known, near, far), np.where(known, far, 2.0 * far)
-            for _ in range(SETTINGS.halvings):
-                half = 0.5 * (near + far)
-                beyond = is_beyond(half, scores, sign)
-                near, far = np.where(beyond, near, half), np.where(beyond, half, far)
-            found.append(start + sign * np.where(known, far, np.inf))
+                stays = known & ~beyond
+                near, below = (
+                    np.where(known, np.where(beyond, near, tried), far),
+                    np.where(known, np.where(beyond, below, there), above),
+                )
+                far, above = np.where(stays, far, tried), np.where(stays, above, there)
+                if k + 1 >= SETTINGS.secants and (above > 0.0).all():
+                    break
+            found.append(start + sign * np.where(above > 0.0, far, np.inf))
         return found[0], found[1]
 
 

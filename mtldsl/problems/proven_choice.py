@@ -134,6 +134,7 @@ class FoldFits:
         self.made: Store = {}
         self.solutions: dict[float, Solution] = {}
         self.fits: dict[float, Fit] = {}
+        self._brackets: dict[tuple[float, float], Bracket] = {}
         self.bounds: FoldBounds | None = None
         self.predictor: Any = None
 
@@ -164,13 +165,16 @@ class FoldFits:
         """Keep the fits at these values alone."""
         for value in self.fits.keys() - values:
             del self.fits[value], self.solutions[value]
+        self._brackets = {ends: one for ends, one in self._brackets.items() if values.issuperset(ends)}
 
     def possible(
         self, low: float, high: float, bracket, by: Measure
     ) -> tuple[float, float, tuple[float, float]]:
         """(the best possible score at any value in [low, high], the worst, the radii of the balls)."""
         assert self.bounds is not None
-        found = Bracket(self.bounds, *(self.fits[one] for one in bracket)).bounds(low, high)
+        if bracket not in self._brackets:
+            self._brackets[bracket] = Bracket(self.bounds, *(self.fits[one] for one in bracket))
+        found = self._brackets[bracket].bounds(low, high)
         ends = []
         for z in (found.low, found.high):
             answers = self.predictor.answers(z, by.needs, self.typed)
