@@ -152,6 +152,11 @@ def _report(options) -> int:
     from mtldsl.solution.score import as_measure
     from mtldsl.solution.solution_page import html_report
 
+    if options.model.suffix == ".toml":
+        raise DataError(
+            f"{options.model} is a problem file, and MODEL is the solution that solve writes",
+            write_instead=f"write mtldsl report {shlex.quote(str(options.model.with_suffix('.npz')))} {shlex.quote(str(options.model))}",
+        )
     path = options.output or named(options.model).with_suffix(".html")
     check_ending(path, "--output", PAGES)
     if (

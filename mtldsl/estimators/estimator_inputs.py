@@ -63,6 +63,8 @@ def hold_columns(estimator, X, *, reset: bool) -> None:
 def _instead_of(estimator, X) -> str:
     """Return what to write in place of X where it has all columns that were learned on; "" where it has not."""
     known = list(getattr(estimator, "feature_names_in_", []))
+    if known and list(getattr(X, "index", [])) == known:
+        return " A row of a table is a Series here: write X.to_frame().T."
     if not known or not set(known) <= set(getattr(X, "columns", [])):
         return ""
     return f"Write X[{known!r}]." if len(known) <= LISTED_COLUMNS else "Write X[fitted.feature_names_in_]."

@@ -123,3 +123,5 @@ def test_mistakes_are_named(typed, says, table, capsys, monkeypatch):
     (tmp_path / "whole.toml").write_text(path.read_text().replace("[split]\nrandom_state = 0\n", ""))
     assert main(["report", "w.npz", *typed]) == 2
     assert says in capsys.readouterr().err
+    assert main(["report", "p.toml"]) == 2
+    assert "write mtldsl report p.npz p.toml" in capsys.readouterr().err

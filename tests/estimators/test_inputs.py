@@ -153,6 +153,8 @@ def test_names_of_features_are_held_to(estimator):
         fitted.predict(X[:, :5])
     with pytest.warns(UserWarning, match="does not have valid feature names"):
         fitted.predict(X)
+    with pytest.warns(UserWarning), pytest.raises(ValueError, match=r"write X\.to_frame\(\)\.T"):
+        fitted.predict(X_named.iloc[0])
 
 
 def test_columns_of_different_classes():
