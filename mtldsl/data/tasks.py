@@ -8,8 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from mtldsl.data.column_centering import columns_near_zero
-from mtldsl.data.derived import scaled_by, select, select_features, standardize, take_rows, with_targets
+from mtldsl.data.derived import (
+    columns_near_zero,
+    scaled_by,
+    select,
+    select_features,
+    standardize,
+    take_rows,
+    with_targets,
+)
 from mtldsl.data.input_checks import as_learned, refuse_shuffled
 from mtldsl.data.labels import require_kind, require_labels, signs_of_classes, without_one_class
 from mtldsl.data.products import PredictionMap
