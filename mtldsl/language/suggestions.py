@@ -9,7 +9,7 @@ from collections.abc import Iterable
 #: what is written here -> what the field, or another library, calls it; capitals, _ and an ending such as _norm do not count
 SYNONYMS = {
     # regularizers
-    "trace_norm": "nuclear, nuc, schatten_1, low_rank, spectral_l1, sum_of_singular_values",
+    "trace_norm": "nuclear, nuc, svd, schatten_1, low_rank, spectral_l1, sum_of_singular_values",
     "squared_trace_norm": "squared_nuclear, nuclear_squared",
     "capped_trace_norm": "truncated_nuclear, truncated_trace, capped_nuclear",
     "schatten_norm": "schatten_p, schatten_quasi_norm",
@@ -30,7 +30,7 @@ SYNONYMS = {
     "ridge": "tikhonov, l2, l2_squared, squared_l2, squared_frobenius, frobenius_squared, weight_decay, sum_squares",
     "frobenius_norm": "fro, frobenius, l2_norm, euclidean_norm",
     "l1_norm(W) + ridge(W)": "elastic_net, enet",
-    "l1_norm(W) + l21_norm(W)": "sparse_group_lasso",
+    "l1_norm(W) + l21_norm(W)": "sparse_group_lasso, sgl",
     "spectral_norm": "operator, largest_singular_value, schatten_inf, sigma_max",
     "max_norm": "gamma_2",
     "total_variation": "tv, fused_lasso, fused",
@@ -106,6 +106,12 @@ _ADVICE = {
     "dirty": "a * l1_inf_norm(P) + b * l1_norm(Q) beside the loss of P + Q, the model 'Dirty'",
     "dirty_model": "a * l1_inf_norm(P) + b * l1_norm(Q) beside the loss of P + Q, the model 'Dirty'",
     "tolerance": "tol=, in solve()",
+    "l0": "mcp, scad or capped_l1 in its place: a count of nonzeros is not in the language",
+    "probit": "logistic_loss: there is no probit loss",
+    "focal": "logistic_loss with Tasks.shared(X, Y, sample_weights=...): there is no focal loss",
+    "tweedie": "poisson_loss or gamma_loss: there is no power in between",
+    "maximize": "minimize(...) of the loss: a convex objective has no largest value that is found",
+    "maximise": "minimize(...) of the loss: a convex objective has no largest value that is found",
     "minimax": "worst_task(loss), the largest loss of a task",
 }
 

@@ -47,6 +47,8 @@ def test_what_is_meant(typed, word):
         ("SharedWeights", "shared=True"),
         ("Dirty", "l1_inf_norm(P)"),
         ("tolerance", "tol="),
+        ("probit", "there is no probit loss"),
+        ("l0_norm", "mcp, scad or capped_l1"),
     ],
 )
 def test_a_name_without_a_word_says_what_is_near(typed, says):
