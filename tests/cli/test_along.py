@@ -175,7 +175,7 @@ def test_mistakes_are_named(typed, says, write, capsys, tmp_path, monkeypatch):
 
 
 def test_values_that_are_not_known_by_themselves(write, capsys):
-    text = FILE.replace('+ lam * l21_norm(W)"', '+ l21_norm(W) + lam * ridge(W)"')
+    text = FILE.replace('+ lam * l21_norm(W)"', '"\nsubject_to = ["l21_norm(W) <= lam"]')
     for command in ("path", "cv"):
         assert main([command, str(write(text))]) == 2
         err = capsys.readouterr().err
