@@ -109,9 +109,6 @@ _ADVICE = {
     "l0": "mcp, scad or capped_l1 in its place: a count of nonzeros is not in the language",
     "probit": "logistic_loss: there is no probit loss",
     "focal": "logistic_loss with Tasks.shared(X, Y, sample_weights=...): there is no focal loss",
-    "tweedie": "poisson_loss or gamma_loss: there is no power in between",
-    "maximize": "minimize(...) of the loss: a convex objective has no largest value that is found",
-    "maximise": "minimize(...) of the loss: a convex objective has no largest value that is found",
     "minimax": "worst_task(loss), the largest loss of a task",
 }
 

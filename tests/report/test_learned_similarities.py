@@ -9,6 +9,7 @@ import pytest
 import mtldsl as mtl
 from mtldsl.cli.learned_report import SETTINGS as REPORT
 from mtldsl.cli.problem_files.problem_file import ProblemFile
+from mtldsl.cli.problem_files.toml_parser import TomlFile
 from mtldsl.cli.record import describe_run, plain
 from mtldsl.cli.record_parts import SETTINGS as RECORD
 from mtldsl.cli.run_report import run_report, to_text
@@ -32,7 +33,13 @@ TASKS, W = with_weights(data(list("abcd")))
 
 def run(problem, tasks=TASKS, **options):
     """(solution, record, text)"""
-    file = ProblemFile(path=Path("cities.toml"), title="", problem=problem, tasks_train=tasks)
+    file = ProblemFile(
+        file=TomlFile("cities.toml", ""),
+        path=Path("cities.toml"),
+        title="",
+        problem=problem,
+        tasks_train=tasks,
+    )
     solution = problem.solve(**options)
     record = describe_run(file, solution, None)
     return solution, record, to_text(run_report(record))
