@@ -106,15 +106,15 @@ class Schema:
         )  # the map that raw features are to go through
         features = self.shape[0] if raw is None else len(raw.feature_names)
         if (tasks.n_features, tasks.n_tasks) != (features, self.shape[1]):
-            known = listed(self.task_names) if tasks.n_features == features else "the features of training"
-            missing = "; where labels are missing, give NaN" if tasks.n_tasks < self.shape[1] else ""
+            write = "give the features of training"
+            if tasks.n_features == features:
+                missing = "; where labels are missing, give NaN" if tasks.n_tasks < self.shape[1] else ""
+                write = f"give all tasks of training in their order, {listed(self.task_names)}{missing}"
             raise DataError(
                 f"the tasks are {tasks.n_features} features x {tasks.n_tasks} tasks, the weights "
                 f"{features} x {self.shape[1]}",
                 term=typed,
-                write_instead=f"give all tasks of training in their order, {known}{missing}"
-                if tasks.n_features == features
-                else "give the features of training",
+                write_instead=write,
             )
         self._refuse_strangers(tasks, typed, self.feature_names if raw is None else raw.feature_names)
         if self.description.signs:  # labels 0/1 of what was learned on -1 and +1

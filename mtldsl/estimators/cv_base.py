@@ -333,11 +333,7 @@ class CrossValidated(MultiTaskEstimator):
                 f"n_samples = {n_samples}: {folds} folds need {folds} rows",
                 term=type(self).__name__,
                 argument="cv",
-                write_instead=f"write cv={n_samples}, or fewer folds"
-                if n_samples > 2
-                else "write cv=2"
-                if n_samples == 2
-                else "give more rows",
+                write_instead=f"write at most cv={n_samples}" if n_samples > 1 else "give more rows",
             )
         n, eps = as_whole(self.n_values), self.eps
         if n is None or n < 1:

@@ -282,7 +282,7 @@ def lambda_max(statement: Statement, parameter: Parameter) -> CriticalValue:
 
 
 def is_factor(statement: Statement, parameter: Parameter) -> bool:
-    """Tell whether the parameter multiplies penalties alone, or losses alone, and stands nowhere else."""
+    """Tell whether the parameter multiplies penalties alone, or losses alone; a radius does neither."""
     terms = statement.objective.terms
     scaled = [term for term in terms if parameter in term.coefficient.parameters]
     is_radius = any(parameter in c.of_radius for c in on_weights(statement.constraints))

@@ -8,6 +8,8 @@ import pytest
 
 from mtldsl.cli.command_line import main
 from mtldsl.cli.problem_files.problem_file import ProblemFile, load_problem
+from mtldsl.cli.record import validation
+from mtldsl.cli.run_report import to_text
 from mtldsl.errors import MTLError
 from tests.loops import for_each
 
@@ -57,6 +59,22 @@ def test_values_from_the_data_and_groups(load):
     )
     with pytest.raises(MTLError, match=r"toml:\d+:1: .*lam is a radius.*values="):
         load(ball + 'parameter = "lam"\nvalues = 4\n').choose()
+
+
+@pytest.mark.parametrize("is_proven", [True, False])
+def test_a_proven_choice_fits_a_screen(is_proven):
+    values = np.geomspace(100.0, 1.0, 60).tolist()
+    record = {
+        "parameter": "lam", "values": values, "mean": [0.5] * 60, "standard_error": [0.1] * 60, "folds": 5, "metric": "mse",
+        "higher_is_better": False, "chosen": values[7], "best": values[7], "one_standard_error": values[3], "notes": [],
+        "proof": {"regret": 0.01} if is_proven else None,
+    }  # fmt: skip
+    lines = to_text(validation(record)).splitlines()
+    assert ("46 values more are on the report's page" in "".join(lines)) == is_proven
+    assert (len(lines) < 20) == is_proven
+    assert [line.split()[0] for line in lines if line.rstrip().endswith("best, chosen")] == [
+        f"{values[7]:.4g}"
+    ]
 
 
 @pytest.mark.slow

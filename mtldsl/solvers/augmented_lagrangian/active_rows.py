@@ -28,7 +28,6 @@ class KinkRowSettings:
     max_copied_large_share   : the share there: a copy of a fourth would be what a solve needs most memory for
     cheap_factor_flops       : multiplications of a factorization that is not weighed against conjugate gradients
     conjugate_gradient_steps : steps that conjugate gradients are expected to take
-    factor_speed_ratio       : speed of a factorization's multiplications, over that of products with one vector
     max_kept_entries         : entries of a matrix that is kept beside its factor
     """
 
@@ -39,7 +38,6 @@ class KinkRowSettings:
     max_copied_large_share: float = 0.05
     cheap_factor_flops: float = 1e8
     conjugate_gradient_steps: int = 100
-    factor_speed_ratio: float = 8.0
     max_kept_entries: int = 1 << 16
 
 
@@ -211,7 +209,7 @@ class TaskSystem:
         r, D = F.shape
         whole = r * D**2 + D**3 / 3
         entries = _entries(F)
-        steps, speed = SETTINGS.conjugate_gradient_steps, SETTINGS.factor_speed_ratio
+        steps, speed = SETTINGS.conjugate_gradient_steps, MATRIX_SPEEDUP
         products = steps * 4.0 * entries
         self.is_direct = whole <= max(SETTINGS.cheap_factor_flops, speed * products)
         self.most_products = int(np.clip(steps * whole / (speed * max(products, 1.0)), steps, 10 * steps))
